@@ -1,0 +1,1 @@
+"""The CPU back end: one module per subject, the same names on every device."""

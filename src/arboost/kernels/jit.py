@@ -1,0 +1,129 @@
+"""How kernels are compiled and where their machine code is kept.
+
+`kernel` marks a function that Python calls: compiled on first use, without the GIL, kept on disk.
+`scalar` marks a formula that only kernels call: compiled into its caller.
+
+Numba stamps a cached function with its own file only; a kernel inlines formulas of other files, so the stamp
+here is a digest of the whole `kernels/` folder. Nothing is compiled, read or written on import.
+"""
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+_FOLDER = Path(__file__).parent
+
+
+@functools.cache
+def kernels_digest() -> str:
+    """Digest of every kernel source file: the version of the machine code."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(_FOLDER.rglob("*.py")):
+        digest.update(path.relative_to(_FOLDER).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Where machine code is kept: ARBOOST_CACHE_DIR, or the user's cache; None where neither can be written."""
+    chosen = os.environ.get("ARBOOST_CACHE_DIR")
+    if chosen == "":
+        return None
+    if chosen:
+        base = Path(chosen)
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "arboost"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches" / "arboost"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "arboost"
+    folder = base / kernels_digest()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+class _Locator(caching._CacheLocator):
+    """Tells Numba to keep a kernel in `cache_folder()`, stamped with the digest of all kernels."""
+
+    def __init__(self, py_func: Callable, py_file: str):
+        self._name = f"{py_func.__module__}.{py_func.__qualname__}"
+        self._folder = cache_folder()
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return kernels_digest()
+
+    def get_disambiguator(self) -> str:
+        return hashlib.sha256(self._name.encode()).hexdigest()[:10]
+
+    @classmethod
+    def from_function(cls, py_func: Callable, py_file: str) -> "_Locator | None":
+        locator = cls(py_func, py_file)
+        return locator if locator._folder is not None else None
+
+
+class _Impl(caching.CompileResultCacheImpl):
+    _locator_classes = [_Locator]
+
+
+class _KernelCache(caching.FunctionCache):
+    """Numba's on-disk cache with our location and stamp, opened on first use, and a word when it misses."""
+
+    _impl_class = _Impl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            _announce()
+        return found
+
+
+class _LazyCache:
+    """Stands in for the cache until the first call, so that importing touches no file."""
+
+    def __init__(self, dispatcher: Any):
+        self._dispatcher = dispatcher
+
+    def _open(self) -> Any:
+        dispatcher = self._dispatcher
+        cache = _KernelCache(dispatcher.py_func) if cache_folder() is not None else caching.NullCache()
+        dispatcher._cache = cache
+        return cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._open(), name)
+
+
+announce: Callable[[str], None] | None = None
+"""Told once per process before the first compilation; `config` sets it (a quiet process leaves it None)."""
+
+
+@functools.cache
+def _announce() -> None:
+    if announce is not None:
+        announce("arboost: compiling kernels for this machine, once ...")
+
+
+def kernel(function: Callable) -> Any:
+    """A function Python calls over a range of work: compiled lazily, nogil, cached on disk."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher._cache = _LazyCache(dispatcher)
+    return dispatcher
+
+
+def scalar(function: Callable) -> Any:
+    """A formula for use inside kernels: no entry point of its own, inlined by LLVM."""
+    return numba.njit(nogil=True, error_model="numpy")(function)

@@ -1,0 +1,1 @@
+"""What every part of the engine runs in: threads, communicator, random numbers, errors."""

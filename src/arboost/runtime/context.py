@@ -1,0 +1,82 @@
+"""What a training or prediction call runs with: device, threads, seed, communicator, verbosity."""
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from arboost.runtime import pool
+from arboost.runtime.comm import Comm, LocalComm
+
+
+@dataclass(frozen=True)
+class Context:
+    """Carried by every engine call instead of globals."""
+
+    n_threads: int = 1
+    device: str = "cpu"
+    seed: int = 0
+    verbosity: int = 1
+    comm: Comm = field(default_factory=LocalComm)
+
+    def run_ranges(self, n: int, grain: int, kernel: Callable, *args: Any) -> list[Any]:
+        """kernel(*args, start, stop) over spans of range(n) on this context's threads."""
+        return pool.run_ranges(self.n_threads, n, grain, kernel, *args)
+
+    def run_tasks(self, kernel: Callable, tasks: list[tuple]) -> list[Any]:
+        """kernel(*args) for args in tasks on this context's threads."""
+        return pool.run_tasks(self.n_threads, kernel, tasks)
+
+
+def resolve_threads(requested: int | None) -> int:
+    """A thread count from the user's `nthread`: None, 0 and negative mean all that this process may use."""
+    return requested if requested is not None and requested > 0 else available_threads()
+
+
+@functools.cache
+def available_threads() -> int:
+    """Cores this process may use: CPU affinity and the cgroup's quota, not the host's core count."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        cores = os.cpu_count() or 1
+    quota = _cgroup_quota()
+    return max(1, min(cores, quota)) if quota else max(1, cores)
+
+
+def _cgroup_quota() -> int | None:
+    """Whole cores granted by the CPU controller (cgroup v2, then v1), rounded up; None if unlimited."""
+    quotas = [_quota_v2(folder) for folder in _cgroup_folders()] + [_quota_v1()]
+    granted = [q for q in quotas if q]
+    return min(granted) if granted else None
+
+
+def _cgroup_folders() -> list[Path]:
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    own = next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/")
+    folder = root / own.lstrip("/")
+    return [p for p in (folder, *folder.parents) if p == root or root in p.parents]
+
+
+def _quota_v2(folder: Path) -> int | None:
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()
+        return None if quota == "max" else -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        return None
+
+
+def _quota_v1() -> int | None:
+    folder = Path("/sys/fs/cgroup/cpu")
+    try:
+        quota = int((folder / "cpu.cfs_quota_us").read_text())
+        period = int((folder / "cpu.cfs_period_us").read_text())
+        return None if quota <= 0 else -(-quota // period)
+    except (OSError, ValueError):
+        return None
