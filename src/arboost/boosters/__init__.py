@@ -1,0 +1,1 @@
+"""Ensembles: how rounds of trees become a model."""

@@ -1,0 +1,1 @@
+"""Data: anything to float32 chunks, meta information, cuts, bins, DMatrix."""

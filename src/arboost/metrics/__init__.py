@@ -1,0 +1,6 @@
+"""Metrics. Importing this package registers every metric by its name."""
+
+from arboost.metrics import auc, elementwise, multiclass
+from arboost.metrics.base import METRICS, Metric, make_metric
+
+__all__ = ["METRICS", "Metric", "auc", "elementwise", "make_metric", "multiclass"]

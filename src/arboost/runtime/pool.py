@@ -1,8 +1,8 @@
 """Our own threads: one small pool per process, re-made in a forked child, the caller taking a share.
 
 `run_tasks` is the only entry: it runs a nogil kernel once per argument tuple. Work is handed over through raw
-locks (a wake-up costs tens of microseconds), so callers split work per set of nodes, never per node, and stay
-serial below `MIN_SPAN` of work. Nested or concurrent use falls back to the calling thread: always correct.
+locks (a wake-up costs tens of microseconds), so callers split work per set of nodes, never per node, and state the
+grain below which they stay serial. While one thread uses the pool, others work alone: always correct.
 """
 
 import _thread
@@ -31,11 +31,10 @@ class _Worker:
 
     def wait(self) -> list[Any]:
         self._done.acquire()
-        self._kernel, self._tasks = tuple, ()
-        error, self._error = self._error, None
+        self._kernel, self._tasks = tuple, ()  # keep no array alive
         results, self._results = self._results, []
-        if error is not None:
-            raise error
+        if self._error is not None:
+            raise self._error
         return results
 
     def _serve(self) -> None:
@@ -81,28 +80,28 @@ def run_tasks(n_threads: int, kernel: Callable, tasks: Sequence[tuple]) -> list[
         if pool.busy.acquire(blocking=False):
             try:
                 return _run_shared(pool.take(n_threads - 1), kernel, tasks)
+            except BaseException:
+                _abandon(pool)
+                raise
             finally:
                 pool.busy.release()
     return [kernel(*args) for args in tasks]
+
+
+def _abandon(pool: _Pool) -> None:
+    """Start afresh after an error or Ctrl-C: a worker of the old pool may still be at work, and sleeps after it."""
+    global _pool
+    if _pool is pool:
+        _pool = _Pool()
 
 
 def _run_shared(workers: list[_Worker], kernel: Callable, tasks: Sequence[tuple]) -> list[Any]:
     share = [len(tasks) * i // (len(workers) + 1) for i in range(len(workers) + 2)]
     for i, worker in enumerate(workers, start=1):
         worker.give(kernel, tasks[share[i] : share[i + 1]])
-    error: BaseException | None = None
-    results: list[Any] = []
-    try:
-        results = [kernel(*args) for args in tasks[: share[1]]]
-    except BaseException as caught:  # workers must be waited for whatever happened here
-        error = caught
+    results = [kernel(*args) for args in tasks[: share[1]]]
     for worker in workers:
-        try:
-            results += worker.wait()
-        except BaseException as caught:
-            error = error or caught
-    if error is not None:
-        raise error
+        results += worker.wait()
     return results
 
 

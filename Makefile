@@ -1,0 +1,61 @@
+# Every target sets up what it needs in .venv, once; it needs only Python >= 3.11 and make.
+#   make demo          train, compare, save, on real data        make demo PEERS=1  with the libraries to compare with
+#   make test          format, lint, types, tests                make test TESTS="tests/unit -k cuts"  some of the tests
+#   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
+#   make docs          docs/parameters.md from the parameter table
+#   make format        rewrite the code in the house's format     make clean  remove what was made here
+
+ifeq ($(OS),Windows_NT)
+  BIN := .venv/Scripts
+else
+  BIN := .venv/bin
+endif
+RUN := $(BIN)/python
+TESTS ?=
+EXTRA := $(if $(PEERS),peers,base)
+
+# The first interpreter that is new enough; PYTHON=... chooses another.
+FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 python3.11; do \
+    test -n "$$name" || continue; \
+    "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
+  done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
+
+.PHONY: demo test lint format bench docs clean
+.DELETE_ON_ERROR:
+
+demo: .venv/ready-$(EXTRA)
+	@$(RUN) -m arboost demo
+
+test: lint
+	$(RUN) -m pytest $(TESTS)
+
+lint: .venv/ready-dev
+	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy
+
+format: .venv/ready-dev
+	$(RUN) -m ruff format .
+	$(RUN) -m ruff check --fix .
+
+bench: .venv/ready-dev
+	$(RUN) benchmarks/run_all.py $(if $(QUICK),--quick)
+
+docs: .venv/ready-dev
+	$(RUN) -m arboost parameters > docs/parameters.new && mv docs/parameters.new docs/parameters.md
+
+# One file says that the environment exists, one per set of extras that it is filled; both follow pyproject.toml.
+.venv/made:
+	@$(RUN) -c "import pip" 2>/dev/null || { python="$$($(FIND_PYTHON))" && echo "making .venv with $$("$$python" --version)" && \
+	  { "$$python" -m venv .venv || "$$python" -m virtualenv -q .venv || \
+	    { echo "cannot make a virtual environment: install Python's venv module (Debian, Ubuntu: python3-venv)" >&2; exit 1; }; }; }
+	@touch $@
+
+.venv/ready-%: pyproject.toml .venv/made
+	@echo "installing arboost$(if $(filter-out base,$*),[$*]) into .venv, once ..."
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -e ".$(if $(filter-out base,$*),[$*])"
+	@touch $@
+
+clean:
+	rm -rf .venv .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

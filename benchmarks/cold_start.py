@@ -1,0 +1,85 @@
+"""Cold start: import; the first fit ever on a machine; the first fit of a new process.
+
+Every measurement is a new process. "Ever" means an empty folder for compiled kernels (ARBOOST_CACHE_DIR, and
+NUMBA_CACHE_DIR for chimeraboost); libraries that ship machine code have only the last column. The fit is 10,000 x 28,
+10 rounds, depth 6; the time to import is not part of it.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import harness
+from harness import ARBOOST, Sample
+
+LIMITS = {"import": (1.0, 0.5), "first fit ever": (15.0, 8.0), "first fit of a process": (1.0, 0.4)}
+COMPILES = {"arboost", "chimeraboost"}
+
+CHILD = """
+import json, sys, time
+began = time.perf_counter()
+import {module}
+imported = time.perf_counter() - began
+sys.path.insert(0, {folder!r})
+import harness
+peer = next(p for p in (harness.ARBOOST, *harness.PEERS) if p.name == {name!r})
+X, y = harness.make_dense(10_000, 28)
+began = time.perf_counter()
+peer.fit(X, y, harness.Work(rounds=10, threads={threads}))
+print(json.dumps([imported, time.perf_counter() - began]))
+"""
+
+
+def start(peer: harness.Peer, threads: int, cache: str) -> tuple[float, float]:
+    """(seconds to import, seconds of the first fit) of a new process that keeps its kernels in `cache`."""
+    module = "sklearn.ensemble" if peer.module == "sklearn" else peer.module
+    folder = str(harness.ROOT / "benchmarks")
+    code = CHILD.format(module=module, folder=folder, name=peer.name, threads=threads)
+    environment = os.environ | {"ARBOOST_CACHE_DIR": cache, "NUMBA_CACHE_DIR": cache}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+    imported, fitted = json.loads(run.stdout.splitlines()[-1])
+    return imported, fitted
+
+
+def main() -> None:
+    options = harness.parse_options(__doc__, repeats=5)
+    harness.print_start()
+    columns: dict[str, list[Sample]] = {name: [] for name in LIMITS}
+    rows = [("library", "version", *(f"{name} s" for name in LIMITS))]
+    for peer in harness.choose_libraries(options.peers):
+        if peer.name == "lightgbm quantized":
+            continue
+        with tempfile.TemporaryDirectory() as cache:
+            _, ever = start(peer, options.threads, cache)
+            warm = [start(peer, options.threads, cache) for _ in range(options.repeats)]
+        values = {
+            "import": [imported for imported, _ in warm],
+            "first fit ever": [ever] if peer.name in COMPILES else [],
+            "first fit of a process": [fitted for _, fitted in warm],
+        }
+        for name, seconds in values.items():
+            if seconds:
+                columns[name].append(Sample(peer.name, peer.version, seconds))
+        cells = [f"{statistics.median(seconds):.2f}" if seconds else "-" for seconds in values.values()]
+        rows.append((peer.name, peer.version, *cells))
+    print("\ncold start, medians\n")
+    harness.print_table(rows)
+    for name, samples in columns.items():
+        own = next((sample for sample in samples if sample.name == ARBOOST.name), None)
+        harness.print_result(f"cold start: {name}", samples, options, _judge(name, own) if own else None)
+
+
+def _judge(name: str, own: Sample) -> dict[str, object]:
+    """The median in seconds against the limit in seconds."""
+    must, aim = LIMITS[name]
+    word = "reaches the aim" if own.median <= aim else "holds" if own.median <= must else "MISSED"
+    text = f"{name}: {own.median:.2f} s; must be <= {must:.1f} s, aim {aim:.1f} s: {word}"
+    print(f"  {text}")
+    return {"rival": None, "ratio": round(own.median, 4), "must": must, "aim": aim, "text": text}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,538 @@
+"""Booster: XGBoost's model object. It checks arguments, forwards to the learner, and shapes results."""
+
+import copy
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from arboost.boosters.gbtree import GBTree
+from arboost.boosters.learner import Learner
+from arboost.losses import ScalarLoss, loss_from_config
+from arboost.matrix.adapt import adapt
+from arboost.matrix.dmatrix import DMatrix
+from arboost.modelio import dump, files
+from arboost.modelio.schema import SavedModel
+from arboost.runtime.errors import XGBoostError
+from arboost.model_config import config_from_json, config_to_json
+
+Gradients = tuple[np.ndarray, np.ndarray]
+CustomObjective = Callable[[np.ndarray, DMatrix], Gradients]
+CustomMetric = Callable[[np.ndarray, DMatrix], Any]
+
+
+class Booster:
+    """A gradient boosting model: train it round by round, evaluate, predict, save and load.
+
+    Parameters
+    ----------
+    params :
+        Booster parameters, as in `train`.
+    cache :
+        Matrices that will be trained on or evaluated; accepted for XGBoost's sake, margins are kept by themselves.
+    model_file :
+        A path, a buffer from `save_raw`, or a Booster to start from.
+    """
+
+    def __init__(
+        self,
+        params: Any = None,
+        cache: Sequence[DMatrix] | None = None,
+        model_file: "str | os.PathLike[str] | bytearray | bytes | Booster | None" = None,
+    ) -> None:
+        for data in cache or ():
+            if not isinstance(data, DMatrix):
+                raise TypeError(f"invalid cache item: {type(data).__name__}")
+        self._attributes: dict[str, str] = {}
+        self._feature_names: list[str] | None = None
+        self._feature_types: list[str] | None = None
+        self._learner = Learner()
+        if isinstance(model_file, Booster):
+            self.__dict__.update(copy.copy(model_file).__dict__)
+        elif model_file is not None:
+            self.load_model(model_file)
+        self._learner.set_params(params)
+
+    # ---- training ----
+
+    def update(self, dtrain: DMatrix, iteration: int, fobj: CustomObjective | None = None) -> None:
+        """Boost one round on `dtrain`, with the objective of the parameters or with `fobj(margin, dtrain)`.
+
+        `iteration` is accepted for XGBoost's sake: draws depend on the number of rounds the model already has, so
+        that continued training equals training in one go.
+        """
+        self._check_matrix(dtrain, "training data")
+        self._take_features(dtrain)
+        if fobj is None:
+            self._learner.update(dtrain)
+        elif isinstance(fobj, ScalarLoss):
+            self._learner.update(dtrain, fobj)
+        else:
+            margin = self.predict(dtrain, output_margin=True, training=True)
+            grad, hess = fobj(margin, dtrain)
+            self.boost(dtrain, iteration=iteration, grad=grad, hess=hess)
+
+    def boost(self, dtrain: DMatrix, iteration: int, grad: Any, hess: Any) -> None:
+        """Boost one round on gradients and hessians of your own, of shape (n,) or (n, n_outputs)."""
+        self._check_matrix(dtrain, "training data")
+        self._take_features(dtrain)
+        shape = (dtrain.num_row(), self._learner.n_outputs)
+        arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
+        self._learner.boost(dtrain, *arrays)
+
+    @staticmethod
+    def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
+        array = np.asarray(values, np.float32)
+        if array.size != shape[0] * shape[1] or array.shape[0] not in (shape[0], shape[0] * shape[1]):
+            raise XGBoostError(f"`{name}` has shape {array.shape}; {shape[0]} rows x {shape[1]} outputs are expected.")
+        return array.reshape(shape)
+
+    def eval(self, data: DMatrix, name: str = "eval", iteration: int = 0) -> str:
+        """Evaluate the model on `data`; the result is a line of text, as in XGBoost."""
+        return self.eval_set([(data, name)], iteration)
+
+    def eval_set(
+        self,
+        evals: Sequence[tuple[DMatrix, str]],
+        iteration: int = 0,
+        feval: CustomMetric | None = None,
+        output_margin: bool = True,
+    ) -> str:
+        """Evaluate on several matrices; `feval(prediction, data)` adds a metric of your own."""
+        scores = self._eval(evals, iteration, feval, output_margin)
+        return f"[{iteration}]" + "".join(f"\t{data}-{metric}:{value:.17f}" for data, metric, value in scores)
+
+    def _eval(
+        self,
+        evals: Sequence[tuple[DMatrix, str]],
+        iteration: int,
+        feval: CustomMetric | None = None,
+        output_margin: bool = True,
+    ) -> list[tuple[str, str, float]]:
+        """(data name, metric name, value) of every metric on every matrix, as numbers."""
+        scores: list[tuple[str, str, float]] = []
+        for data, name in evals:
+            self._check_matrix(data, "evaluation data")
+            if not isinstance(name, str):
+                raise TypeError(f"expected string for the name of evaluation data, got {type(name).__name__}")
+            self._check_features(data)
+            scores += [(name, metric, value) for metric, value in self._learner.evaluate(data)]
+            if feval is not None:
+                prediction = self.predict(data, training=False, output_margin=output_margin)
+                found = feval(prediction, data)
+                for metric, value in found if isinstance(found, list) else [found]:
+                    scores.append((name, metric, float(value)))
+        return scores
+
+    def set_param(self, params: Any, value: Any = None) -> None:
+        """Set parameters: a dict, a list of pairs, or one name and its value."""
+        self._learner.set_params({params: value} if isinstance(params, str) else params)
+
+    def reset(self) -> "Booster":
+        """Drop the data kept from training and evaluation; the model stays."""
+        self._learner.forget_data()
+        return self
+
+    # ---- prediction ----
+
+    def predict(
+        self,
+        data: DMatrix,
+        *,
+        output_margin: bool = False,
+        pred_leaf: bool = False,
+        pred_contribs: bool = False,
+        approx_contribs: bool = False,
+        pred_interactions: bool = False,
+        validate_features: bool = True,
+        training: bool = False,
+        iteration_range: tuple[int, int] = (0, 0),
+        strict_shape: bool = False,
+    ) -> np.ndarray:
+        """Predict for every row of `data`.
+
+        Parameters
+        ----------
+        data :
+            The rows.
+        output_margin :
+            The raw sum of leaf weights instead of the transformed value.
+        pred_leaf :
+            The number of the leaf that each row reaches in each tree.
+        pred_contribs, approx_contribs, pred_interactions :
+            Feature contributions; not available in this version.
+        validate_features :
+            Compare feature names with those of the training data.
+        training :
+            Accepted for XGBoost's sake; it matters only to boosters that drop trees.
+        iteration_range :
+            Rounds [begin, end) to use; (0, 0) means all.
+        strict_shape :
+            Always (n, n_outputs), or (n, rounds, n_outputs, num_parallel_tree) for leaves.
+        """
+        if not isinstance(data, DMatrix):
+            raise TypeError(f"Expecting data to be a DMatrix object, got: {type(data)}")
+        if pred_contribs or approx_contribs or pred_interactions:
+            raise XGBoostError("Feature contributions (pred_contribs, pred_interactions) are not available yet.")
+        if validate_features:
+            self._check_features(data)
+        self._check_width(data.num_col())
+        trees, n_rounds = self._trees_of(iteration_range)
+        if pred_leaf:
+            return self._predict_leaves(data, trees, n_rounds, strict_shape)
+        margin = self._learner.predict_margins(data, trees)
+        return self._shape(self._learner.loss.transform(margin, self._learner.ctx) if not output_margin else margin, strict_shape)
+
+    def inplace_predict(
+        self,
+        data: Any,
+        *,
+        iteration_range: tuple[int, int] = (0, 0),
+        predict_type: str = "value",
+        missing: float = np.nan,
+        validate_features: bool = True,
+        base_margin: Any = None,
+        strict_shape: bool = False,
+    ) -> np.ndarray:
+        """Predict straight from an array, frame or sparse matrix, without a DMatrix; safe in several threads."""
+        if predict_type not in ("value", "margin"):
+            raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
+        learner = self._learner
+        if type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2:
+            chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
+            n_rows, n_columns = data.shape
+        else:
+            raw = adapt(data, missing)
+            if validate_features and raw.feature_names is not None:
+                self._check_names(raw.feature_names)
+            chunks, n_rows, n_columns = raw.chunks(), raw.n_rows, raw.n_features
+        self._check_width(n_columns)
+        trees, _ = self._trees_of(iteration_range)
+        if base_margin is not None:
+            base_margin = np.asarray(base_margin, np.float32)
+        margin = learner.start_margin(n_rows, base_margin)
+        forest, ctx = learner.forest(), learner.ctx
+        for first, values in chunks:
+            forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
+        return self._shape(learner.loss.transform(margin, ctx) if predict_type == "value" else margin, strict_shape)
+
+    def _predict_leaves(self, data: DMatrix, trees: slice, n_rounds: int, strict_shape: bool) -> np.ndarray:
+        learner = self._learner
+        n_trees = len(learner.model.trees[trees])
+        leaves = np.zeros((data.num_row(), n_trees), np.int32)
+        for first, values in data.chunks():
+            learner.forest().find_leaves(learner.ctx, values, trees, leaves[first : first + len(values)])
+        result = leaves.astype(np.float32)
+        if strict_shape:
+            return result.reshape(data.num_row(), n_rounds, learner.n_outputs, -1)
+        return result[:, 0] if n_trees == 1 else result
+
+    @staticmethod
+    def _shape(result: np.ndarray, strict: bool) -> np.ndarray:
+        """XGBoost's rule: one output is a vector unless strict."""
+        if strict:
+            return result.reshape(len(result), -1)
+        return result[:, 0] if result.ndim == 2 and result.shape[1] == 1 else result
+
+    def _trees_of(self, iteration_range: tuple[int, int]) -> tuple[slice, int]:
+        """The trees of a range of rounds, and how many rounds that is; (0, 0) means all."""
+        model = self._learner.model
+        begin, end = (int(v) for v in iteration_range)
+        end = end or model.n_rounds
+        if begin < 0 or end > model.n_rounds or begin > end:
+            raise XGBoostError(
+                f"iteration_range {tuple(iteration_range)} is out of range for a model of {model.n_rounds} rounds."
+            )
+        return slice(model.iteration_ptr[begin], model.iteration_ptr[end]), end - begin
+
+    # ---- features ----
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features, None if they have none."""
+        return self._feature_names
+
+    @feature_names.setter
+    def feature_names(self, names: Sequence[str] | None) -> None:
+        self._feature_names = None if names is None else list(names)
+
+    @property
+    def feature_types(self) -> list[str] | None:
+        """Types of the features, None if not given."""
+        return self._feature_types
+
+    @feature_types.setter
+    def feature_types(self, types: Sequence[str] | None) -> None:
+        self._feature_types = None if types is None else list(types)
+
+    def num_features(self) -> int:
+        """Number of features the model was trained on."""
+        return self._learner.n_features
+
+    def _take_features(self, data: DMatrix) -> None:
+        """Remember the first training matrix's names and types; later ones must agree."""
+        if self._feature_names is None and not self._learner.model.trees:
+            self._feature_names, self._feature_types = data.feature_names, data.feature_types
+        else:
+            self._check_features(data)
+
+    def _check_features(self, data: DMatrix) -> None:
+        if self._feature_names is not None and data.num_row() > 0:
+            self._check_names(data.feature_names)
+
+    def _check_names(self, names: list[str] | None) -> None:
+        mine = self._feature_names
+        if mine is None or names == mine:
+            return
+        if names is None:
+            raise ValueError(
+                "data did not contain feature names, but the following fields are expected: " + ", ".join(mine)
+            )
+        absent, extra = [n for n in mine if n not in set(names)], [n for n in names if n not in set(mine)]
+        problem = f"feature_names mismatch: the model has {mine}, the data has {names}"
+        if absent:
+            problem += "\nexpected " + ", ".join(absent) + " in input data"
+        if extra:
+            problem += "\ntraining data did not have the following fields: " + ", ".join(extra)
+        raise ValueError(problem + ("" if absent or extra else "\nthe columns are the same, their order differs"))
+
+    def _check_width(self, n_columns: int) -> None:
+        learner = self._learner
+        if not learner.n_features:
+            raise XGBoostError("The model has not been trained or loaded yet.")
+        if n_columns != learner.n_features:
+            raise ValueError(f"Feature shape mismatch, expected: {learner.n_features}, got {n_columns}")
+
+    @staticmethod
+    def _check_matrix(data: Any, what: str) -> None:
+        if not isinstance(data, DMatrix):
+            raise TypeError(f"invalid {what}: expected a DMatrix, got {type(data).__name__}")
+
+    # ---- rounds and attributes ----
+
+    def num_boosted_rounds(self) -> int:
+        """Rounds in the model; with several targets or parallel trees a round has several trees."""
+        return self._learner.model.n_rounds
+
+    def __getitem__(self, rounds: "int | slice") -> "Booster":
+        """A model of some rounds: an index or a slice."""
+        n = self.num_boosted_rounds()
+        if isinstance(rounds, int | np.integer):
+            if not -n <= rounds < n:
+                raise IndexError("Layer index out of range")
+            chosen = range(int(rounds) % n, int(rounds) % n + 1)
+        elif isinstance(rounds, slice):
+            if rounds.stop is not None and rounds.stop is not Ellipsis and rounds.stop > n:
+                raise IndexError("Layer index out of range")
+            stop = None if rounds.stop is Ellipsis else rounds.stop
+            start = None if rounds.start is Ellipsis else rounds.start
+            if rounds.step is not None and rounds.step < 1:
+                raise ValueError("the step of a slice of rounds must be positive")
+            chosen = range(*slice(start, stop, rounds.step).indices(n))
+        else:
+            raise TypeError(f"rounds are chosen by an integer or a slice, got {type(rounds).__name__}")
+        if not chosen:
+            raise XGBoostError("Empty slice is not allowed.")
+        part = copy.copy(self)
+        part._learner.model = self._learner.model.slice_rounds(chosen)
+        part._learner.forget_data()
+        for name in ("best_iteration", "best_score"):
+            part._attributes.pop(name, None)
+        return part
+
+    def __iter__(self) -> Iterator["Booster"]:
+        for r in range(self.num_boosted_rounds()):
+            yield self[r]
+
+    def attr(self, key: str) -> str | None:
+        """The attribute `key`, None if there is none."""
+        return self._attributes.get(key)
+
+    def attributes(self) -> dict[str, str]:
+        """All attributes."""
+        return dict(self._attributes)
+
+    def set_attr(self, **kwargs: Any) -> None:
+        """Set attributes to strings; None deletes one."""
+        for key, value in kwargs.items():
+            if value is None:
+                self._attributes.pop(key, None)
+            elif isinstance(value, str):
+                self._attributes[key] = value
+            else:
+                raise ValueError("Set Attr only accepts string values")
+
+    @property
+    def best_iteration(self) -> int:
+        """The round with the best score, when early stopping was used."""
+        return int(self._early_stopping_attribute("best_iteration"))
+
+    @best_iteration.setter
+    def best_iteration(self, iteration: int) -> None:
+        self._attributes["best_iteration"] = str(int(iteration))
+
+    @property
+    def best_score(self) -> float:
+        """The best score, when early stopping was used."""
+        return float(self._early_stopping_attribute("best_score"))
+
+    @best_score.setter
+    def best_score(self, score: float) -> None:
+        self._attributes["best_score"] = str(float(score))
+
+    def _early_stopping_attribute(self, name: str) -> str:
+        if name not in self._attributes:
+            raise AttributeError(f"`{name}` is only defined when early stopping is used.")
+        return self._attributes[name]
+
+    # ---- files ----
+
+    def save_model(self, fname: "str | os.PathLike[str]") -> None:
+        """Save in XGBoost's format, UBJSON or JSON by the file's ending (.ubj, .json)."""
+        files.save_path(self._to_saved(), fname)
+
+    def save_raw(self, raw_format: str = "ubj") -> bytearray:
+        """The model file as bytes; `raw_format` is "ubj" or "json"."""
+        return files.save_bytes(self._to_saved(), raw_format)
+
+    def load_model(self, fname: "str | os.PathLike[str] | bytearray | bytes") -> None:
+        """Load a model of ours or XGBoost's from a path or a buffer; everything in it is checked."""
+        saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
+        self._from_saved(saved)
+
+    def _to_saved(self) -> SavedModel:
+        learner = self._learner
+        model, n_outputs = learner.model, learner.n_outputs
+        base_score = learner.base_score if learner.base_score is not None else np.full(1, 0.5, np.float32)
+        is_multi = learner.loss.name.startswith("multi:")
+        return SavedModel(
+            n_features=learner.n_features,
+            objective=learner.loss.config(),
+            base_score=tuple(float(v) for v in base_score),
+            trees=model.trees,
+            tree_info=model.tree_info,
+            iteration_ptr=model.iteration_ptr,
+            num_parallel_tree=model.num_parallel_tree,
+            n_classes=n_outputs if is_multi else 0,
+            n_targets=1 if is_multi else n_outputs,
+            boost_from_average=learner.boost_from_average,
+            attributes=dict(self._attributes),
+            feature_names=self._feature_names,
+            feature_types=self._feature_types,
+        )
+
+    def _from_saved(self, saved: SavedModel) -> None:
+        learner = Learner({**self._learner.params, **_objective_params(saved)})
+        learner.model = GBTree(
+            list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree
+        )
+        learner.base_score = np.asarray(saved.base_score, np.float32)
+        learner.boost_from_average = saved.boost_from_average
+        learner.n_features = saved.n_features
+        learner.n_label_columns = saved.n_targets if learner.loss.n_targets() == 1 else 1
+        self._learner = learner
+        self._attributes = dict(saved.attributes)
+        self._feature_names, self._feature_types = saved.feature_names, saved.feature_types
+
+    def save_config(self) -> str:
+        """All parameters in force, as JSON in XGBoost's layout."""
+        return config_to_json(self._learner)
+
+    def load_config(self, config: str) -> None:
+        """Take parameters from `save_config`'s JSON."""
+        self._learner.set_params(config_from_json(config))
+
+    # ---- text ----
+
+    def get_dump(self, fmap: "str | os.PathLike[str]" = "", with_stats: bool = False, dump_format: str = "text") -> list[str]:
+        """Every tree as text, JSON or dot."""
+        names, types = self._named(fmap)
+        trees = self._learner.model.trees
+        return [dump.dump_tree(t, names, types, dump_format, with_stats) for t in trees]
+
+    def _named(self, fmap: "str | os.PathLike[str]") -> tuple[list[str] | None, list[str] | None]:
+        """Feature names and types: of a feature map file, if one is given, else the model's own."""
+        found = dump.read_feature_map(fmap, self._learner.n_features) if fmap else None
+        return found or (self._feature_names, self._feature_types)
+
+    def dump_model(
+        self,
+        fout: "str | os.PathLike[str]",
+        fmap: "str | os.PathLike[str]" = "",
+        with_stats: bool = False,
+        dump_format: str = "text",
+    ) -> None:
+        """Write `get_dump` to a file."""
+        trees = self.get_dump(fmap, with_stats, dump_format)
+        with open(os.fspath(os.path.expanduser(fout)), "w", encoding="utf-8") as out:
+            if dump_format == "json":
+                out.write("[\n" + ",\n".join(trees) + "\n]")
+            else:
+                out.writelines(f"booster[{i}]:\n{tree}" for i, tree in enumerate(trees))
+
+    def get_score(self, fmap: "str | os.PathLike[str]" = "", importance_type: str = "weight") -> dict[str, float]:
+        """Importance of the features that are split on: weight, gain, cover, total_gain or total_cover."""
+        kinds = ("weight", "gain", "cover", "total_gain", "total_cover")
+        if importance_type not in kinds:
+            raise ValueError(f"importance_type must be one of {', '.join(kinds)}; got {importance_type!r}")
+        names = self._named(fmap)[0]
+        n = self._learner.n_features
+        count, total = np.zeros(n), np.zeros(n)
+        for tree in self._learner.model.trees:
+            inner = tree.left >= 0
+            np.add.at(count, tree.feature[inner], 1.0)
+            if importance_type != "weight":
+                values = tree.gain if importance_type.endswith("gain") else tree.cover
+                np.add.at(total, tree.feature[inner], values[inner].astype(np.float64))
+        if importance_type == "weight":
+            total = count
+        elif not importance_type.startswith("total"):
+            total = total / np.maximum(count, 1)
+        return {names[f] if names else f"f{f}": float(total[f]) for f in np.flatnonzero(count)}
+
+    def get_fscore(self, fmap: "str | os.PathLike[str]" = "") -> dict[str, float]:
+        """How often each feature is split on."""
+        return self.get_score(fmap, "weight")
+
+    # ---- copies ----
+
+    def copy(self) -> "Booster":
+        """An independent copy of the model and its parameters."""
+        return copy.copy(self)
+
+    def __copy__(self) -> "Booster":
+        # trees never change once grown, so copies share them
+        twin = Booster.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._attributes = dict(self._attributes)
+        twin._learner = self._learner.copy()
+        return twin
+
+    def __deepcopy__(self, _: Any) -> "Booster":
+        return copy.copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the model travels as a checked model file, not as our classes, so pickles outlive changes of the code
+        state = {k: v for k, v in self.__dict__.items() if k != "_learner"}
+        trained = self._learner.n_features > 0
+        return {"face": state, "params": self._learner.params, "model": bytes(self.save_raw()) if trained else None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._learner = Learner()
+        if state["model"] is not None:
+            self.load_model(state["model"])
+        self.__dict__.update(state["face"])
+        self._learner.set_params(state["params"])
+
+
+def _objective_params(saved: SavedModel) -> dict[str, Any]:
+    """The parameters that a model file's objective stands for."""
+    config = loss_from_config(saved.objective, saved.n_classes).config()
+    params: dict[str, Any] = {"objective": config["name"]}
+    for group in config.values():
+        if isinstance(group, dict):
+            params.update(group)
+    if config["name"] == "count:poisson":  # its max_delta_step shares its name with the trees'
+        del params["max_delta_step"]
+    return params

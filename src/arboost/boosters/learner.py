@@ -1,0 +1,261 @@
+"""A model in training: parameters, loss, trees, and the margins of every matrix it has seen.
+
+The face (`booster.py`) checks what users pass and shapes what they get; everything between is here.
+"""
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer
+from arboost.losses import Loss, fixed_base_score, make_loss
+from arboost.losses.base import DEFAULT_BASE_SCORE
+from arboost.matrix.dmatrix import DMatrix
+from arboost.metrics import Metric, make_metric
+from arboost.params.resolve import Resolved, merge, resolve
+from arboost.predict.forest import Forest
+from arboost.runtime import rng
+from arboost.runtime.context import Context, resolve_threads
+from arboost.runtime.errors import XGBoostError
+
+
+@dataclass
+class _Margins:
+    """Margins of one matrix after the first `n_trees` trees."""
+
+    margin: np.ndarray
+    n_trees: int
+    base_margin: np.ndarray | None
+
+
+@dataclass
+class _Session:
+    """What training on one matrix keeps from round to round."""
+
+    matrix: "weakref.ref[DMatrix]"
+    trainer: TreeTrainer
+    g: np.ndarray
+    h: np.ndarray
+    made_for: tuple[int, int]  # max_bin, threads
+
+
+class Learner:
+    """Parameters and model; `base_score` is None until it is given, estimated or loaded."""
+
+    def __init__(self, params: Any = None):
+        self.params = merge({}, params)
+        self.model = GBTree()
+        self.base_score: np.ndarray | None = None
+        self.boost_from_average = True
+        self.n_features = 0
+        self.n_label_columns = 1
+        self._resolved: Resolved | None = None
+        self._loss: Loss | None = None
+        self._metrics: list[Metric] | None = None
+        self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
+        self._session: _Session | None = None
+        self._forest: tuple[int, Forest] | None = None
+
+    def copy(self) -> "Learner":
+        """The same parameters and trees, nothing of the data."""
+        twin = Learner(self.params)
+        twin.model = self.model.slice_rounds(range(self.model.n_rounds))
+        twin.base_score, twin.boost_from_average = self.base_score, self.boost_from_average
+        twin.n_features, twin.n_label_columns = self.n_features, self.n_label_columns
+        return twin
+
+    # ---- parameters ----
+
+    def set_params(self, params: Any) -> None:
+        """Merge new parameters; only what depends on them is made anew."""
+        self.params = merge(self.params, params)
+        self._resolved = self._metrics = self._loss = None
+
+    @property
+    def resolved(self) -> Resolved:
+        if self._resolved is None:
+            self._resolved = resolve(self.params)
+        return self._resolved
+
+    @property
+    def ctx(self) -> Context:
+        p = self.resolved.learner
+        return Context(n_threads=resolve_threads(p.nthread), device=p.device, seed=p.seed, verbosity=p.verbosity)
+
+    @property
+    def loss(self) -> Loss:
+        if self._loss is None:
+            self._loss = make_loss(self.resolved.learner.objective, self.resolved.learner)
+        return self._loss
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the margin: classes, quantiles or label columns."""
+        return self.loss.n_targets(self.n_label_columns)
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics to evaluate: the given ones, or the loss's own."""
+        if self._metrics is None:
+            p = self.resolved.learner
+            names = list(p.eval_metric)
+            if not names and not p.disable_default_eval_metric:
+                names = [self.loss.default_metric]
+            self._metrics = [make_metric(name, p) for name in names]
+        return self._metrics
+
+    # ---- margins ----
+
+    def base_margin(self) -> np.ndarray:
+        """(K,) float32: where every row's margin starts."""
+        score = self.base_score
+        if score is None:
+            given = self.resolved.learner.base_score
+            score = np.atleast_1d(np.asarray(DEFAULT_BASE_SCORE if given is None else given, np.float32))
+        return fixed_base_score(self.loss.to_margin(score), self.n_outputs)
+
+    def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
+        """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
+        n_outputs = self.n_outputs
+        if base_margin is None or base_margin.size == 0:
+            return np.tile(self.base_margin(), (n_rows, 1))
+        if base_margin.size != n_rows * n_outputs:
+            raise XGBoostError(
+                f"base_margin has {base_margin.size} values; {n_rows} rows x {n_outputs} outputs are expected."
+            )
+        return np.ascontiguousarray(base_margin, np.float32).reshape(n_rows, n_outputs).copy()
+
+    def margins(self, data: DMatrix) -> np.ndarray:
+        """Margins of `data` under all trees, kept and brought up to date tree by tree. Do not modify."""
+        known = self._margins.get(data)
+        if known is None or known.base_margin is not data.info.base_margin:
+            start = self.start_margin(data.num_row(), data.info.base_margin)
+            known = self._margins[data] = _Margins(start, 0, data.info.base_margin)
+        n_trees = len(self.model.trees)
+        if known.n_trees < n_trees:
+            self.add_trees(data, known.margin, self.model.forest(known.n_trees), slice(None))
+            known.n_trees = n_trees
+        return known.margin
+
+    def add_trees(self, data: DMatrix, margin: np.ndarray, forest: Forest, trees: slice) -> None:
+        """margin += trees, chunk by chunk of raw values."""
+        ctx = self.ctx
+        for first, values in data.chunks():
+            forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
+
+    def predict_margins(self, data: DMatrix, trees: slice) -> np.ndarray:
+        """(n, K) margins of the chosen trees, from scratch; safe to call from several threads."""
+        margin = self.start_margin(data.num_row(), data.info.base_margin)
+        self.add_trees(data, margin, self.forest(), trees)
+        return margin
+
+    def forest(self) -> Forest:
+        """All trees packed, kept until trees are added."""
+        packed, n = self._forest, len(self.model.trees)
+        if packed is None or packed[0] != n:
+            packed = self._forest = (n, self.model.forest())
+        return packed[1]
+
+    # ---- training ----
+
+    def prepare(self, data: DMatrix, estimate: bool) -> None:
+        """Check `data` against the model and fix the intercept before the first tree."""
+        if self.n_features == 0:
+            self.n_features = data.num_col()
+        elif data.num_col() != self.n_features:
+            raise XGBoostError(
+                f"Feature shape mismatch, expected: {self.n_features}, got {data.num_col()}: the data must have the "
+                "columns that the model was trained on."
+            )
+        if self.base_score is not None:
+            return
+        label = data.info.label
+        if label is not None and label.ndim == 2:
+            self.n_label_columns = label.shape[1]
+        given = self.resolved.learner.base_score
+        if given is not None:
+            self.base_score = np.atleast_1d(np.asarray(given, np.float32))
+            self.boost_from_average = False
+        elif estimate:
+            self.base_score = self.loss.base_score(self.ctx, *self._checked_label(data))
+        else:
+            self.base_score = np.full(1, DEFAULT_BASE_SCORE, np.float32)
+        self.base_margin()  # refuses a base_score that the loss cannot have
+        self._margins.clear()
+
+    def _checked_label(self, data: DMatrix) -> tuple[np.ndarray, np.ndarray | None]:
+        label, weight = data.info.label, data.info.row_weight()
+        if label is None or label.shape[0] != data.num_row():
+            raise XGBoostError(
+                f"Invalid shape of labels: training needs one label per row, got {0 if label is None else len(label)} "
+                f"for {data.num_row()} rows. Pass label= to DMatrix."
+            )
+        self.loss.check_label(label, weight)
+        return label, weight
+
+    def _session_for(self, data: DMatrix) -> _Session:
+        """The training state for `data`, made on its first round."""
+        tree_params, ctx = self.resolved.tree, self.ctx
+        made_for = (tree_params.max_bin, ctx.n_threads)
+        session = self._session
+        if session is None or session.matrix() is not data or session.made_for != made_for:
+            page = data.binned(ctx, tree_params.max_bin)
+            trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights)
+            shape = (self.n_outputs, data.num_row())
+            g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
+            session = self._session = _Session(weakref.ref(data), trainer, g, h, made_for)
+        session.trainer.set_params(tree_params)
+        return session
+
+    def update(self, data: DMatrix, custom: Loss | None = None) -> None:
+        """One round of boosting on the model's own loss, or on a custom one."""
+        loss = custom or self.loss
+        self.prepare(data, estimate=custom is None)
+        label, weight = self._checked_label(data)
+        session = self._session_for(data)
+        loss.gradient(self.ctx, self.margins(data), label, weight, session.g, session.h)
+        solver = None
+        if loss.leaf_alphas is not None:
+
+            def solver(target: int, rows: np.ndarray, leaf_ptr: np.ndarray, margin: np.ndarray) -> np.ndarray:
+                return loss.leaf_values(self.ctx, target, rows, leaf_ptr, label, margin, weight)
+
+        self._boost(data, session, solver)
+
+    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
+        """One round of boosting on given gradients (n, K)."""
+        self.prepare(data, estimate=False)
+        session = self._session_for(data)
+        session.g[:], session.h[:] = grad.T, hess.T
+        self._boost(data, session, None)
+
+    def _boost(self, data: DMatrix, session: _Session, solver: LeafSolver | None) -> None:
+        margin = self.margins(data)
+        key = rng.make_key(self.ctx.seed, self.model.n_rounds)
+        try:
+            trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
+        except BaseException:
+            # the round is lost, the model is whole: margins that hold half a round are made anew when needed
+            self._margins.pop(data, None)
+            self._session = None
+            raise
+        self.model.num_parallel_tree = self.resolved.tree.num_parallel_tree
+        self.model.add_round(trees, targets)
+        self._margins[data].n_trees = len(self.model.trees)
+
+    def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
+        """(metric name, value) of every metric on `data`."""
+        self.prepare(data, estimate=False)
+        label, weight = data.info.label, data.info.row_weight()
+        if label is None:
+            raise XGBoostError("Evaluation needs labels: pass label= to the DMatrix that is evaluated.")
+        prediction = self.loss.eval_transform(self.margins(data), self.ctx)
+        return [(metric.name, metric.evaluate(self.ctx, prediction, label, weight)) for metric in self.metrics]
+
+    def forget_data(self) -> None:
+        """Drop everything that belongs to matrices: margins, bins in use, packed trees."""
+        self._margins.clear()
+        self._session = None
+        self._forest = None

@@ -1,0 +1,525 @@
+"""Callbacks: what happens before and after each round of `train` and `cv`.
+
+The signatures are XGBoost's; `ProgressBar` is ours. A callback sees the model (a `Booster`, or the folds' boosters in
+`cv`), the round counted from 0, and the history `{data name: {metric name: [score of every round]}}`, where `cv`'s
+scores are (mean, standard deviation). Returning True ends the training.
+"""
+
+import functools
+import inspect
+import os
+import pickle
+import shutil
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TextIO, TypeAlias
+
+import numpy as np
+
+from arboost.runtime import settings
+from arboost.runtime.comm import LocalComm
+from arboost.runtime.errors import XGBoostError
+
+__all__ = [
+    "CallbackContainer",
+    "EarlyStopping",
+    "EvaluationMonitor",
+    "LearningRateScheduler",
+    "ProgressBar",
+    "TrainingCallback",
+    "TrainingCheckPoint",
+]
+
+Score: TypeAlias = float | tuple[float, float]
+EvalsLog: TypeAlias = dict[str, dict[str, list[Any]]]
+
+
+def positional_with_warning(function: Callable) -> Callable:
+    """Let keyword-only arguments come by position, with a FutureWarning: old scripts are written so."""
+    parameters = inspect.signature(function).parameters.values()
+    by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        extra = args[len(by_position) :]
+        if extra and len(extra) <= len(by_keyword):
+            names = by_keyword[: len(extra)]
+            again = [name for name in names if name in kwargs]
+            if again:
+                raise TypeError(f"{function.__qualname__}() got multiple values for argument {again[0]!r}")
+            settings.warn(f"Pass {', '.join(f'`{name}`' for name in names)} as keyword args.", FutureWarning)
+            args, kwargs = args[: len(by_position)], {**kwargs, **dict(zip(names, extra, strict=True))}
+        return function(*args, **kwargs)
+
+    return call
+
+
+class TrainingCallback:
+    """Base of all callbacks; override what is needed.
+
+    A callback object belongs to one training run at a time.
+    """
+
+    EvalsLog: TypeAlias = EvalsLog
+
+    def before_training(self, model: Any) -> Any:
+        """Called once before the first round; returns the model."""
+        return model
+
+    def after_training(self, model: Any) -> Any:
+        """Called once after the last round; returns the model."""
+        return model
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        """Called before each round; True ends the training without it."""
+        return False
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        """Called after each round and its evaluation; True ends the training.
+
+        Parameters
+        ----------
+        model :
+            The `Booster`, or in `cv` the pack of the folds' boosters.
+        epoch :
+            The round, counted from 0 in each call of `train`.
+        evals_log :
+            ``{data name: {metric name: [score of every round]}}``.
+        """
+        return False
+
+
+class CallbackContainer:
+    """Runs a list of callbacks, evaluates after each round, and keeps the history.
+
+    Parameters
+    ----------
+    callbacks :
+        The callbacks, called in this order; the first that returns True ends the round's calls.
+    metric :
+        A custom metric: (predictions, DMatrix) -> (name, value) or a list of these.
+    output_margin :
+        Whether the custom metric sees margins instead of predictions.
+    is_cv :
+        Whether the model is the pack of `cv`.
+    """
+
+    def __init__(
+        self,
+        callbacks: Sequence[TrainingCallback],
+        metric: Callable | None = None,
+        output_margin: bool = True,
+        is_cv: bool = False,
+    ) -> None:
+        for callback in callbacks:
+            if not isinstance(callback, TrainingCallback):
+                raise TypeError(f"callback must be an instance of `TrainingCallback`, got {callback!r}.")
+        if metric is not None and not callable(metric):
+            raise TypeError(
+                f"metric must be callable, got {metric!r}; names of metrics go into the parameter `eval_metric`."
+            )
+        self.callbacks = list(dict.fromkeys(callbacks))
+        self.metric = metric
+        self.history: EvalsLog = {}
+        self.is_cv = is_cv
+        self.aggregated_cv: list[tuple[str, float, float]] | None = None
+        self._output_margin = output_margin
+
+    def before_training(self, model: Any) -> Any:
+        """Call every callback's `before_training`; returns the model."""
+        for callback in self.callbacks:
+            model = _same_kind(model, callback.before_training(model=model), "before_training")
+        return model
+
+    def after_training(self, model: Any) -> Any:
+        """Call every callback's `after_training`; returns the model."""
+        for callback in self.callbacks:
+            model = _same_kind(model, callback.after_training(model=model), "after_training")
+        return model
+
+    def before_iteration(self, model: Any, epoch: int, dtrain: Any, evals: list[tuple[Any, str]] | None) -> bool:
+        """Call the callbacks before a round; True when training should stop."""
+        return any(callback.before_iteration(model, epoch, self.history) for callback in self.callbacks)
+
+    def after_iteration(self, model: Any, epoch: int, dtrain: Any, evals: list[tuple[Any, str]] | None) -> bool:
+        """Evaluate, then call the callbacks after a round; True when training should stop."""
+        if self.is_cv:
+            scores = _mean_and_std(model.eval(epoch, self.metric, self._output_margin))
+            self.aggregated_cv = [(f"{data}-{metric}", *score) for data, metric, score in scores]
+            self._update_history(scores)
+        elif evals:
+            self._update_history(model._eval(evals, epoch, self.metric, self._output_margin))
+        return any(callback.after_iteration(model, epoch, self.history) for callback in self.callbacks)
+
+    def _update_history(self, scores: Sequence[tuple[str, str, Any]]) -> None:
+        for data, metric, score in scores:
+            self.history.setdefault(data, {}).setdefault(metric, []).append(score)
+
+
+def _same_kind(model: Any, returned: Any, method: str) -> Any:
+    if not isinstance(returned, type(model)):
+        raise TypeError(f"{method} should return the model, got {returned!r}.")
+    return returned
+
+
+def _mean_and_std(folds: Sequence[Sequence[tuple[str, str, float]]]) -> list[tuple[str, str, tuple[float, float]]]:
+    """(data, metric, (mean, standard deviation)) over folds that all report the same metrics in the same order."""
+    results = []
+    for scores in zip(*folds, strict=True):
+        values = [value for _, _, value in scores]
+        results.append((scores[0][0], scores[0][1], (float(np.mean(values)), float(np.std(values)))))
+    return results
+
+
+class LearningRateScheduler(TrainingCallback):
+    """Changes the learning rate as training goes on.
+
+    Parameters
+    ----------
+    learning_rates :
+        A function of the round, or a sequence with one entry per round. As in XGBoost the entry of a round is set
+        after it and therefore first used in the next one; set the first round's with the parameter `eta`.
+    """
+
+    def __init__(self, learning_rates: Callable[[int], float] | Sequence[float]) -> None:
+        super().__init__()
+        if callable(learning_rates):
+            self.learning_rates = learning_rates
+        elif isinstance(learning_rates, Sequence):
+            self.learning_rates = learning_rates.__getitem__
+        else:
+            raise TypeError(f"Invalid learning rates, expecting callable or sequence, got: {type(learning_rates)}")
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        model.set_param("learning_rate", self.learning_rates(epoch))
+        return False
+
+
+# A larger score is better for metrics whose names begin so ("map" but not "mape").
+_MAXIMIZED = ("auc", "pre", "map", "ndcg")
+
+
+class EarlyStopping(TrainingCallback):
+    """Ends training when a score has not improved for some rounds.
+
+    The best round and its score become the booster's attributes `best_iteration` and `best_score`. State begins anew
+    with every training run.
+
+    Parameters
+    ----------
+    rounds :
+        Rounds without improvement after which training ends.
+    metric_name :
+        Metric to watch; the last one by default.
+    data_name :
+        Evaluation set to watch; the last one by default.
+    maximize :
+        Whether a larger score is better; None decides by the metric's name.
+    save_best :
+        Return the model cut after its best round instead of the whole one. Not for `cv`, which returns no model.
+    min_delta :
+        A score must be better than the best by more than this to count as an improvement.
+
+    Examples
+    --------
+    >>> from arboost.callback import EarlyStopping
+    >>> stop = EarlyStopping(rounds=10, metric_name="rmse", data_name="valid", save_best=True)
+    """
+
+    @positional_with_warning
+    def __init__(
+        self,
+        *,
+        rounds: int,
+        metric_name: str | None = None,
+        data_name: str | None = None,
+        maximize: bool | None = None,
+        save_best: bool | None = False,
+        min_delta: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if min_delta < 0:
+            raise ValueError(f"min_delta must be greater or equal to 0, got {min_delta}.")
+        self.rounds = rounds
+        self.metric_name = metric_name
+        self.data = data_name
+        self.maximize = maximize
+        self.save_best = save_best
+        self._min_delta = min_delta
+        self._begin(0)
+
+    def _begin(self, starting_round: int) -> None:
+        """State of a run that has seen no score; rounds are counted from those the model already has."""
+        self.starting_round = starting_round
+        self.current_rounds = 0
+        self.stopping_history: EvalsLog = {}
+        self.best_scores: EvalsLog = {}
+
+    def before_training(self, model: Any) -> Any:
+        if self.save_best and hasattr(model, "cvfolds"):
+            raise ValueError("`save_best` is not applicable to the `cv` function as it doesn't return a model.")
+        self._begin(model.num_boosted_rounds())
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        if not evals_log:
+            raise ValueError("Must have at least 1 validation dataset for early stopping.")
+        data = self.data or next(reversed(evals_log))
+        if data not in evals_log:
+            raise ValueError(f"No dataset named: {data}, there are: {', '.join(evals_log)}.")
+        metric = self.metric_name or next(reversed(evals_log[data]))
+        if metric not in evals_log[data]:
+            raise ValueError(f"No metric named: {metric}, there are: {', '.join(evals_log[data])}.")
+        score = evals_log[data][metric][-1]
+        history = self.stopping_history.setdefault(data, {}).setdefault(metric, [])
+        best = self.best_scores.setdefault(data, {}).setdefault(metric, [])
+        history.append(score)
+        if not best or self._improves(_value(score), _value(best[-1]), metric):
+            best.append(score)
+            self.current_rounds = 0
+            model.set_attr(best_score=str(_value(score)), best_iteration=str(self.starting_round + epoch))
+        else:
+            self.current_rounds += 1
+        return self.current_rounds >= self.rounds
+
+    def _improves(self, new: float, best: float, metric: str) -> bool:
+        maximize = self.maximize
+        if maximize is None:
+            maximize = metric != "mape" and metric.startswith(_MAXIMIZED)
+        return new - self._min_delta > best if maximize else best - self._min_delta > new
+
+    def after_training(self, model: Any) -> Any:
+        if not self.save_best or not self.best_scores:
+            return model
+        iteration, score = model.best_iteration, model.best_score
+        try:
+            model = model[: iteration + 1]
+        except XGBoostError as error:
+            raise XGBoostError("`save_best` is not applicable to the current booster.") from error
+        model.set_attr(best_score=str(score), best_iteration=str(iteration))
+        return model
+
+
+def _value(score: Score) -> float:
+    """The score itself, or the mean in `cv`."""
+    return float(score[0] if isinstance(score, tuple) else score)
+
+
+def _log(message: str) -> None:
+    """Print unless verbosity is 0."""
+    if settings.current().verbosity > 0:
+        print(message, end="", flush=True)
+
+
+class EvaluationMonitor(TrainingCallback):
+    """Prints the scores of the evaluation sets.
+
+    Parameters
+    ----------
+    rank :
+        The worker that prints, in distributed training.
+    period :
+        Rounds between two lines; the last round is always printed.
+    show_stdv :
+        Whether `cv`'s standard deviations are shown.
+    logger :
+        Called with every line, its newline included; prints to stdout by default, and nothing at verbosity 0.
+    """
+
+    def __init__(
+        self,
+        rank: int = 0,
+        period: int = 1,
+        show_stdv: bool = False,
+        logger: Callable[[str], None] = _log,
+    ) -> None:
+        super().__init__()
+        if period <= 0:
+            raise ValueError(f"period must be greater than 0, got {period}.")
+        self.printer_rank = rank
+        self.period = period
+        self.show_stdv = show_stdv
+        self._logger = logger
+        self._latest: str | None = None
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        if not evals_log or self.printer_rank != LocalComm.rank:
+            return False
+        line = f"[{epoch}]\t{_describe(evals_log, self.show_stdv)}\n"
+        if epoch % self.period == 0:
+            self._logger(line)
+            self._latest = None
+        else:
+            self._latest = line
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        if self._latest is not None:
+            self._logger(self._latest)
+            self._latest = None
+        return model
+
+
+def _describe(evals_log: EvalsLog, show_std: bool) -> str:
+    """The latest scores, 'train-rmse:0.12345\\ttest-rmse:0.23456'."""
+    parts = []
+    for data, metrics in evals_log.items():
+        for metric, scores in metrics.items():
+            std = f"+{scores[-1][1]:.5f}" if show_std and isinstance(scores[-1], tuple) else ""
+            parts.append(f"{data}-{metric}:{_value(scores[-1]):.5f}{std}")
+    return "\t".join(parts)
+
+
+class TrainingCheckPoint(TrainingCallback):
+    """Saves the model every few rounds, so that a long training can be taken up again with `xgb_model=`.
+
+    Files are named ``{name}_{round}.ubj`` (``.pkl``). Each is complete or absent, also after a crash.
+
+    Parameters
+    ----------
+    directory :
+        An existing folder for the files.
+    name :
+        How their names begin.
+    as_pickle :
+        Pickle the booster, parameters included, instead of saving the model.
+    interval :
+        Rounds between two files.
+    """
+
+    default_format = "ubj"
+
+    def __init__(
+        self, directory: str | os.PathLike, name: str = "model", as_pickle: bool = False, interval: int = 100
+    ) -> None:
+        super().__init__()
+        if interval < 1:
+            raise ValueError(f"interval must be greater than 0, got {interval}.")
+        self._folder = Path(directory)
+        self._name = name
+        self._as_pickle = as_pickle
+        self._interval = interval
+        self._start = 0
+
+    def before_training(self, model: Any) -> Any:
+        if hasattr(model, "cvfolds"):
+            raise ValueError(
+                "`TrainingCheckPoint` is not applicable to the `cv` function as it doesn't return a model."
+            )
+        self._start = model.num_boosted_rounds()
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        if epoch > 0 and epoch % self._interval == 0 and LocalComm.rank == 0:
+            suffix = "pkl" if self._as_pickle else self.default_format
+            self._save(model, self._folder / f"{self._name}_{self._start + epoch}.{suffix}")
+        return False
+
+    def _save(self, model: Any, path: Path) -> None:
+        """Write beside the final name, then rename: a reader never meets half a file."""
+        draft = path.with_name(f".{os.getpid()}-{path.name}")
+        try:
+            if self._as_pickle:
+                draft.write_bytes(pickle.dumps(model))
+            else:
+                model.save_model(draft)
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+class ProgressBar(TrainingCallback):
+    """Shows how far training is: one line that renews itself on a terminal, a plain line now and then elsewhere.
+
+    Parameters
+    ----------
+    total :
+        Rounds to expect; `train` and `cv` fill it in when it is None.
+    stream :
+        Where to write; stderr by default.
+    interval :
+        Least number of seconds between two renewals of the line.
+
+    Examples
+    --------
+    >>> import arboost
+    >>> from arboost.callback import ProgressBar
+    >>> callbacks = [ProgressBar()]  # for arboost.train(..., callbacks=callbacks, verbose_eval=False)
+    """
+
+    def __init__(self, total: int | None = None, *, stream: TextIO | None = None, interval: float = 0.1) -> None:
+        super().__init__()
+        self.total = total
+        self._stream = stream
+        self._interval = interval
+        self._begin(total)
+
+    def _begin(self, total: int | None) -> None:
+        self._expected = total
+        self._n_rounds = 0
+        self._scores = ""
+        self._started = self._drawn = time.perf_counter()
+        self._shown = ""
+
+    def expect(self, total: int) -> None:
+        """Told by `train` and `cv` how many rounds there will be at most; the user's own `total` comes first."""
+        self._expected = total if self.total is None else self.total
+
+    def before_training(self, model: Any) -> Any:
+        self._begin(self._expected)
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        self._n_rounds = epoch + 1
+        self._scores = _describe(evals_log, show_std=True).replace("\t", "  ")
+        now = time.perf_counter()
+        if self._is_terminal():
+            if now - self._drawn >= self._interval:
+                self._drawn = now
+                self._redraw(self._line(now))
+        elif self._n_rounds % self._step() == 0 and self._n_rounds != self._expected:
+            self._write(self._line(now) + "\n")
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        if self._n_rounds:
+            line = self._line(time.perf_counter())
+            if self._is_terminal():
+                self._redraw(line)
+                line = ""
+            self._write(line + "\n")
+        return model
+
+    def _step(self) -> int:
+        """Rounds between plain lines: a tenth of all, or ten where the total is unknown."""
+        return max(1, -(-self._expected // 10)) if self._expected else 10
+
+    def _line(self, now: float) -> str:
+        seconds = now - self._started
+        done, total = self._n_rounds, self._expected
+        if not total:
+            parts = [f"{done} rounds", self._scores, f"{seconds:.1f} s"]
+        else:
+            filled = 20 * min(done, total) // total
+            left = f", {seconds / done * (total - done):.1f} s left" if done < total else ""
+            parts = [f"[{'#' * filled}{'.' * (20 - filled)}] {done}/{total}", self._scores, f"{seconds:.1f} s{left}"]
+        return "  ".join(part for part in parts if part)
+
+    def _is_terminal(self) -> bool:
+        stream = self._stream if self._stream is not None else sys.stderr
+        return stream is not None and stream.isatty()
+
+    def _redraw(self, line: str) -> None:
+        """Overwrite the line, cut to the terminal, with blanks over what was longer before."""
+        line = line[: max(1, shutil.get_terminal_size().columns - 1)]
+        self._write("\r" + line + " " * (len(self._shown) - len(line)))
+        self._shown = line
+
+    def _write(self, text: str) -> None:
+        stream = self._stream if self._stream is not None else sys.stderr
+        if stream is not None and settings.current().verbosity > 0:
+            stream.write(text)
+            stream.flush()

@@ -1,0 +1,165 @@
+"""From float32 values to bins, in both layouts; the first scan of the data; rows of a sparse matrix made dense.
+
+bits is float32 data seen as uint32; NaN is missing everywhere here. A value's bin is the number of its feature's
+inner cuts (those without the sentinel) that are <= the value, found among the cuts' sort keys (see sketch.py):
+table[f, cell] says how many cuts lie in cells below, where cell = (key - first_key[f]) >> shift[f], and
+n_steps[f] halvings among the cuts of that cell do the rest, without a branch. Cuts are padded with KEY_MISSING.
+"""
+
+from numba import float32, int64, uint32, uint64
+
+from arboost.kernels.cpu.sketch import KEY_MISSING, LARGEST_FINITE, key_of_bits
+from arboost.kernels.jit import kernel, scalar
+
+ROW_BLOCK = 128  # rows whose values, and one feature's cuts, stay in L1 together
+
+
+@kernel
+def scan_values(bits, n_features, n_present, n_infinite, start, stop):
+    """Counts per feature, in rows start..stop of the flat bits, values that are not NaN and that are +-inf (OUT)."""
+    width = uint64(n_features)
+    row = uint64(start)
+    while row < uint64(stop):
+        row_end = min(row + uint64(ROW_BLOCK), uint64(stop))
+        largest = uint32(0)
+        for j in range(row * width, row_end * width):
+            largest = max(largest, bits[j] & uint32(0x7FFFFFFF))
+        if largest < uint32(LARGEST_FINITE):  # the common case: a plain maximum runs at the speed of memory
+            for f in range(width):
+                n_present[f] += int64(row_end - row)
+        else:
+            for i in range(row, row_end):
+                for f in range(width):
+                    magnitude = bits[i * width + f] & uint32(0x7FFFFFFF)
+                    n_present[f] += int64(magnitude <= uint32(LARGEST_FINITE))
+                    n_infinite[f] += int64(magnitude == uint32(LARGEST_FINITE))
+        row = row_end
+
+
+@kernel
+def densify_rows(row_ptr, columns, values, first_row, dense, start, stop):
+    """dense[i] (OUT) = row first_row + i of a CSR matrix, NaN where nothing is stored."""
+    for i in range(start, stop):
+        for f in range(dense.shape[1]):
+            dense[i, f] = float32("nan")
+        for entry in range(row_ptr[first_row + i], row_ptr[first_row + i + 1]):
+            dense[i, uint64(columns[entry])] = values[entry]
+
+
+@kernel
+def fill_search_table(cut_keys, n_inner, first_key, shift, table, n_steps, start, stop):
+    """Chooses first_key and shift, fills table and n_steps (all OUT) for features start..stop."""
+    n_cells = int64(table.shape[1])
+    for f in range(start, stop):
+        n = int64(n_inner[f])
+        first_key[f] = cut_keys[f, 0] if n > 0 else uint32(0)
+        span = int64(cut_keys[f, n - 1]) - int64(first_key[f]) if n > 0 else int64(0)
+        bits = int64(0)
+        while (span >> bits) >= n_cells - 1:  # the last cell is for keys above every cut
+            bits += 1
+        shift[f] = bits
+        found = int64(0)
+        most = int64(1)
+        for cell in range(n_cells):
+            table[f, cell] = found
+            before = found
+            while found < n and (int64(cut_keys[f, found]) - int64(first_key[f])) >> bits == cell:
+                found += 1
+            most = max(most, found - before)
+        steps = int64(0)
+        while (int64(1) << steps) - 1 < most:
+            steps += 1
+        n_steps[f] = steps
+
+
+@scalar
+def search_1(keys, f, found, key, steps):
+    return found + uint64(keys[f, found] <= key)
+
+
+@scalar
+def search_2(keys, f, found, key, steps):
+    found += uint64(2) * uint64(keys[f, found + uint64(1)] <= key)
+    return search_1(keys, f, found, key, steps)
+
+
+@scalar
+def search_4(keys, f, found, key, steps):
+    found += uint64(8) * uint64(keys[f, found + uint64(7)] <= key)
+    found += uint64(4) * uint64(keys[f, found + uint64(3)] <= key)
+    return search_2(keys, f, found, key, steps)
+
+
+@scalar
+def search_8(keys, f, found, key, steps):
+    found += uint64(128) * uint64(keys[f, found + uint64(127)] <= key)
+    found += uint64(64) * uint64(keys[f, found + uint64(63)] <= key)
+    found += uint64(32) * uint64(keys[f, found + uint64(31)] <= key)
+    found += uint64(16) * uint64(keys[f, found + uint64(15)] <= key)
+    return search_4(keys, f, found, key, steps)
+
+
+@scalar
+def search_more(keys, f, found, key, steps):
+    half = uint64(1) << uint64(steps)
+    while half > uint64(256):
+        half >>= uint64(1)
+        found += half * uint64(keys[f, found + half - uint64(1)] <= key)
+    return search_8(keys, f, found, key, steps)
+
+
+@scalar
+def first_cell(key, table, first_key, shift):
+    """Cell of the search table for a key."""
+    return uint64(min((max(key, first_key) - first_key) >> shift, uint32(table.shape[1] - 1)))
+
+
+@scalar
+def bin_block(search, bits, cut_keys, table, first_key, shift, steps, missing_code, rows, columns, f, offset, block):
+    """Bins of one feature in rows block[0] .. block[1]; one `search` for all keeps the loop free of branches."""
+    for i in range(block[0], block[1]):
+        key = key_of_bits(bits[i, f])
+        found = uint64(table[f, first_cell(key, table, first_key, shift)])
+        found = search(cut_keys, f, found, key, steps)
+        code = missing_code if key == uint32(KEY_MISSING) else found
+        rows[offset + i, f] = code
+        columns[f, offset + i] = code
+
+
+@kernel
+def bin_values(bits, cut_keys, table, first_key, shift, n_steps, missing_code, rows, columns, first_row, start, stop):
+    """Bins of rows start..stop: rows[first_row + i, f] and columns[f, first_row + i] (OUT)."""
+    at = uint64(first_row)
+    code = uint64(missing_code)
+    block_start = uint64(start)
+    while block_start < uint64(stop):
+        block = (block_start, min(block_start + uint64(ROW_BLOCK), uint64(stop)))
+        for f in range(uint64(bits.shape[1])):
+            first = first_key[f]
+            down = uint32(shift[f])
+            steps = n_steps[f]
+            if steps <= 1:
+                bin_block(search_1, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+            elif steps == 2:
+                bin_block(search_2, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+            elif steps <= 4:
+                bin_block(search_4, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+            elif steps <= 8:
+                bin_block(search_8, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+            else:
+                bin_block(search_more, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+        block_start = block[1]
+
+
+@kernel
+def bin_entries(row_ptr, indices, bits, cut_keys, table, first_key, shift, n_steps, rows, columns, start, stop):
+    """Bins of a CSR matrix's stored values in rows start..stop; rows and columns (OUT) hold the missing code elsewhere."""
+    for i in range(uint64(start), uint64(stop)):
+        for entry in range(uint64(row_ptr[i]), uint64(row_ptr[i + uint64(1)])):
+            f = uint64(indices[entry])
+            key = key_of_bits(bits[entry])
+            if key != uint32(KEY_MISSING):
+                found = uint64(table[f, first_cell(key, table, first_key[f], uint32(shift[f]))])
+                found = search_more(cut_keys, f, found, key, n_steps[f])
+                rows[i, f] = found
+                columns[f, i] = found

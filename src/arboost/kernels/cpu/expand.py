@@ -1,0 +1,137 @@
+"""Bookkeeping of growth for a whole set of nodes in one call: children, and who needs which histogram.
+
+`counts` = [nodes, free buffers, builds, subtracts, evals, rows to build]; `free` is a stack of buffer numbers.
+`limits` = [max_depth (0: none), least quantised hessian that can be split].
+"""
+
+from numba import float64, int64
+
+from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.scalar import leaf_weight
+from arboost.kernels.cpu.split import G_UNIT, H_UNIT
+
+NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS = 0, 1, 2, 3, 4, 5
+
+
+@scalar
+def _make_child(nodes, i, parent_idx, start, stop, g, h):
+    node = nodes[i]
+    node.start, node.stop, node.g, node.h = start, stop, g, h
+    node.parent, node.depth = parent_idx, nodes[parent_idx].depth + 1
+    node.left, node.right, node.feature, node.hist, node.gain = -1, -1, -1, -1, 0.0
+
+
+@scalar
+def _may_split(node, limits):
+    """A cheap bound: deep enough, or too light for two children of min_child_weight."""
+    return (limits[0] == 0 or node.depth < limits[0]) and node.h >= limits[1] and node.stop - node.start > 1
+
+
+@scalar
+def _take(free, counts):
+    counts[FREE] -= 1
+    return free[counts[FREE]]
+
+
+@scalar
+def _give(free, counts, buffer):
+    if buffer >= 0:
+        free[counts[FREE]] = buffer
+        counts[FREE] += 1
+
+
+@scalar
+def _add_build(builds, counts, node, buffer, sign):
+    build = builds[counts[BUILDS]]
+    build.start, build.stop, build.hist, build.sign = node.start, node.stop, buffer, sign
+    build.first = counts[BUILD_ROWS]
+    counts[BUILD_ROWS] += node.stop - node.start
+    counts[BUILDS] += 1
+
+
+@scalar
+def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtracts, counts):
+    """Build the smaller child; the larger is what remains of the parent's buffer, if that is still there."""
+    need_small, need_large = _may_split(nodes[small], limits), _may_split(nodes[large], limits)
+    if need_small:
+        nodes[small].hist = buffer if buffer >= 0 and not need_large else _take(free, counts)
+        _add_build(builds, counts, nodes[small], nodes[small].hist, 1)
+    if need_large:
+        if buffer < 0:
+            nodes[large].hist = _take(free, counts)
+            _add_build(builds, counts, nodes[large], nodes[large].hist, 1)
+            return
+        nodes[large].hist = buffer
+        if need_small:
+            subtract = subtracts[counts[SUBTRACTS]]
+            subtract.large, subtract.small = buffer, nodes[small].hist
+            counts[SUBTRACTS] += 1
+        else:
+            _add_build(builds, counts, nodes[small], buffer, -1)
+    elif not need_small:
+        _give(free, counts, buffer)
+
+
+@kernel
+def plan_root(nodes, limits, free, builds, counts):
+    """Plan the root's histogram; returns the number of nodes to evaluate: 1, or 0 if it cannot be split."""
+    counts[NODES], counts[BUILDS], counts[SUBTRACTS], counts[BUILD_ROWS] = 1, 0, 0, 0
+    if not _may_split(nodes[0], limits):
+        return 0
+    nodes[0].hist = _take(free, counts)
+    _add_build(builds, counts, nodes[0], nodes[0].hist, 1)
+    return 1
+
+
+@kernel
+def expand_nodes(nodes, batch, n_left, limits, free, builds, subtracts, evals, counts):
+    """Open the nodes of `batch` by their best split; n_left[b] rows went left (rows are in place).
+
+    nodes, free, counts IN/OUT; builds, subtracts, evals OUT: what their children need next.
+    """
+    counts[BUILDS], counts[SUBTRACTS], counts[EVALS], counts[BUILD_ROWS] = 0, 0, 0, 0
+    for b in range(batch.shape[0]):
+        i = batch[b]
+        node = nodes[i]
+        left = counts[NODES]
+        right = left + 1
+        counts[NODES] += 2
+        middle = node.start + n_left[b]
+        _make_child(nodes, left, i, node.start, middle, node.g_left, node.h_left)
+        _make_child(nodes, right, i, middle, node.stop, node.g - node.g_left, node.h - node.h_left)
+        node.left, node.right = left, right
+        small_left = 2 * n_left[b] <= node.stop - node.start
+        small, large = (left, right) if small_left else (right, left)
+        _plan_histograms(nodes, small, large, node.hist, limits, free, builds, subtracts, counts)
+        node.hist = -1
+        for child in range(left, right + 1):
+            if nodes[child].hist >= 0:
+                evals[counts[EVALS]] = child
+                counts[EVALS] += 1
+
+
+@kernel
+def release_histograms(nodes, ids, keep_split, free, counts):
+    """Give back the buffers of `ids`: all of them, or with keep_split only of nodes that found no split."""
+    for b in range(ids.shape[0]):
+        node = nodes[ids[b]]
+        if not keep_split or node.feature < 0:
+            _give(free, counts, node.hist)
+            node.hist = -1
+
+
+@kernel
+def finish_tree(nodes, cut_ptr, cut_values, reg, eta, feature, threshold, default_left, gain, cover, base_weight):
+    """Write XGBoost's per-node arrays (all OUT) from the grown nodes; a leaf's weight is scaled by eta."""
+    for i in range(nodes.shape[0]):
+        node = nodes[i]
+        g, h = float64(node.g) * reg[G_UNIT], float64(node.h) * reg[H_UNIT]
+        cover[i] = h
+        base_weight[i] = leaf_weight(g, h, reg)
+        if node.left < 0:
+            base_weight[i] *= eta
+            threshold[i] = base_weight[i]
+            feature[i], default_left[i], gain[i] = 0, 0, 0.0
+        else:
+            feature[i], default_left[i], gain[i] = node.feature, node.default_left, node.gain
+            threshold[i] = cut_values[int64(cut_ptr[node.feature]) + node.bin]

@@ -1,0 +1,154 @@
+"""Thin loops that turn margins into gradients, and margins into predictions.
+
+Element-wise losses: margin, label, g (OUT), h (OUT) are float32 vectors over rows, parameters are float32 scalars.
+Softmax: margin (n_rows, n_classes), g and h (n_classes, n_rows). All formulas are in `kernels/loss_formulas.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import float32, float64, njit, uint64
+from numba.extending import is_jitted
+
+from arboost.kernels import loss_formulas as formula
+from arboost.kernels.jit import kernel, scalar
+
+_BLOCK = 64  # rows whose class probabilities stay in L1
+
+
+@kernel
+def squared_error(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.squared_error(margin[i], label[i])
+
+
+@kernel
+def squared_log_error(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.squared_log_error(margin[i], label[i])
+
+
+@kernel
+def logistic(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.logistic(margin[i], label[i])
+
+
+@kernel
+def hinge(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.hinge(margin[i], label[i])
+
+
+@kernel
+def pseudo_huber(margin, label, slope, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.pseudo_huber(margin[i], label[i], slope)
+
+
+@kernel
+def absolute_error(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.absolute_error(margin[i], label[i])
+
+
+@kernel
+def quantile_error(margin, label, alpha, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.quantile_error(margin[i], label[i], alpha)
+
+
+@kernel
+def poisson(margin, label, max_delta_step, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.poisson(margin[i], label[i], max_delta_step)
+
+
+@kernel
+def gamma(margin, label, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.gamma(margin[i], label[i])
+
+
+@kernel
+def tweedie(margin, label, power, g, h, start, stop):
+    for i in range(uint64(start), uint64(stop)):
+        g[i], h[i] = formula.tweedie(margin[i], label[i], power)
+
+
+@kernel
+def transform_sigmoid(margin, out, start, stop):
+    """out = sigmoid(margin), both float32 vectors."""
+    for i in range(uint64(start), uint64(stop)):
+        out[i] = formula.sigmoid32(margin[i])
+
+
+@kernel
+def transform_exp(margin, out, start, stop):
+    """out = e**margin, both float32 vectors."""
+    for i in range(uint64(start), uint64(stop)):
+        out[i] = formula.exp32(margin[i])
+
+
+@scalar
+def _exp_of_block(margin, first, last, e, total):
+    """e[b, k] (OUT) = e**(margin - the row's largest), total[b] (OUT) = sum over k, for rows first + b < last."""
+    n_classes = margin.shape[1]
+    for i in range(first, last):
+        b = i - first
+        largest = margin[i, 0]
+        for k in range(1, n_classes):
+            largest = margin[i, k] if margin[i, k] > largest else largest
+        for k in range(n_classes):
+            e[b * n_classes + k] = margin[i, k] - largest
+    for j in range(uint64((last - first) * n_classes)):
+        e[j] = formula.exp32(e[j])
+    for b in range(last - first):
+        row_sum = 0.0
+        for k in range(n_classes):
+            row_sum += float64(e[b * n_classes + k])
+        total[b] = float32(row_sum)
+
+
+@kernel
+def softmax(margin, label, g, h, start, stop):
+    """Cross entropy of softmax(margin) for class `label`; h is twice the diagonal of the true hessian."""
+    n_classes = margin.shape[1]
+    e = np.empty(_BLOCK * n_classes, np.float32)
+    total = np.empty(_BLOCK, np.float32)
+    for first in range(start, stop, _BLOCK):
+        last = min(first + _BLOCK, stop)
+        _exp_of_block(margin, first, last, e, total)
+        for k in range(n_classes):
+            for b in range(last - first):
+                p = e[b * n_classes + k] / total[b]
+                g[k, first + b], h[k, first + b] = formula.softmax(p, label[first + b] == float32(k))
+
+
+@kernel
+def transform_softmax(margin, out, start, stop):
+    """out[i] = softmax(margin[i]), both (n_rows, n_classes)."""
+    n_classes = margin.shape[1]
+    e = np.empty(_BLOCK * n_classes, np.float32)
+    total = np.empty(_BLOCK, np.float32)
+    for first in range(start, stop, _BLOCK):
+        last = min(first + _BLOCK, stop)
+        _exp_of_block(margin, first, last, e, total)
+        for b in range(last - first):
+            for k in range(n_classes):
+                out[first + b, k] = e[b * n_classes + k] / total[b]
+
+
+def compile_gradient(function: Callable) -> Any:
+    """A gradient kernel around a user's function(margin, label) -> (g, h) of float64 numbers.
+
+    It closes over the function, so it lives in memory only: Numba's disk cache cannot hold such a closure.
+    """
+    user_formula = function if is_jitted(function) else njit(nogil=True, error_model="numpy")(function)
+
+    def gradient(margin, label, g, h, start, stop):
+        for i in range(uint64(start), uint64(stop)):
+            g[i], h[i] = user_formula(float64(margin[i]), float64(label[i]))
+
+    return njit(nogil=True, error_model="numpy")(gradient)

@@ -1,0 +1,144 @@
+"""Quantiles of the residuals of many leaves at once, by radix selection: no sorting, no dependence on row order.
+
+`rows` holds the row ids leaf after leaf, leaf l's at leaf_ptr[l] : leaf_ptr[l + 1]; an empty `rows` means 0, 1, 2, ...
+Residuals label - margin are float32, kept as uint32 `keys` (scratch, one per row) that sort as the floats do.
+Selection fixes eight bits of the wanted key at a time, by counting the keys that agree with it so far.
+"""
+
+import numpy as np
+from numba import float32, float64, int64, uint32, uint64
+
+from arboost.kernels.elementary import bits_of, float_of
+from arboost.kernels.jit import kernel, scalar
+
+_SIGN = 0x80000000
+_ALL = 0xFFFFFFFF
+
+
+@scalar
+def _key_of(x):
+    """A uint32 that orders as the float32 x; -0 and 0 are one."""
+    bits = bits_of(x + float32(0.0))
+    return bits ^ (uint32(_ALL) if bits & uint32(_SIGN) else uint32(_SIGN))
+
+
+@scalar
+def _value_of(key):
+    """The float32 whose key this is."""
+    return float_of(uint32(key ^ (uint32(_SIGN) if key & uint32(_SIGN) else uint32(_ALL))))
+
+
+@scalar
+def _row_at(rows, i):
+    return uint64(rows[i]) if rows.shape[0] else i
+
+
+@scalar
+def _fill_keys(rows, label, margin, keys, first, last):
+    """keys[first:last] (OUT) of one leaf's residuals."""
+    for i in range(first, last):
+        r = _row_at(rows, i)
+        keys[i] = _key_of(label[r] - margin[r])
+
+
+@scalar
+def _select_rank(keys, first, last, rank, counts):
+    """The key of this rank among keys[first:last], and whether the next rank has the same."""
+    prefix = uint32(0)
+    mask = uint32(0)
+    more = False
+    for step in range(4):
+        shift = uint32(24 - 8 * step)
+        counts[:] = 0
+        for i in range(first, last):
+            if keys[i] & mask == prefix:
+                counts[uint64((keys[i] >> shift) & uint32(255))] += 1
+        digit = uint64(0)
+        while rank >= counts[digit]:
+            rank -= counts[digit]
+            digit += uint64(1)
+        prefix |= uint32(digit) << shift
+        mask |= uint32(255) << shift
+        more = rank + 1 < counts[digit]
+    return prefix, more
+
+
+@scalar
+def _next_above(keys, first, last, key):
+    """The smallest of keys[first:last] above `key`."""
+    best = uint32(_ALL)
+    for i in range(first, last):
+        best = min(best, keys[i]) if keys[i] > key else best
+    return best
+
+
+@kernel
+def leaf_quantiles(rows, leaf_ptr, label, margin, alpha, keys, values, start, stop):
+    """values[start:stop] (OUT) = alpha-quantile of each leaf's residuals; NaN for a leaf without rows.
+
+    The quantile is interpolated at position alpha (n + 1) of the n sorted residuals, counted from 1.
+    """
+    counts = np.empty(256, np.int64)
+    for leaf in range(start, stop):
+        first, last = uint64(leaf_ptr[leaf]), uint64(leaf_ptr[leaf + 1])
+        n = float64(last - first)
+        if n == 0.0:
+            values[leaf] = np.nan
+            continue
+        _fill_keys(rows, label, margin, keys, first, last)
+        position = alpha * (n + 1.0)
+        rank = int64(position) - 1
+        share = (position - 1.0) - float64(rank)
+        if alpha <= 1.0 / (n + 1.0):
+            rank, share = 0, 0.0
+        elif alpha >= n / (n + 1.0):
+            rank, share = int64(n) - 1, 0.0
+        key, more = _select_rank(keys, first, last, rank, counts)
+        low = _value_of(key)
+        high = low if more or share == 0.0 else _value_of(_next_above(keys, first, last, key))
+        values[leaf] = float64(low) + share * float64(high - low)
+
+
+@kernel
+def weighted_leaf_quantiles(rows, leaf_ptr, label, margin, weight, unit, alpha, keys, values, start, stop):
+    """values[start:stop] (OUT) = smallest residual whose cumulated weight reaches alpha of its leaf's weight.
+
+    `weight` holds int64 multiples of `unit`. As in XGBoost the comparison is made in float32.
+    """
+    counts = np.empty((256, 2), np.int64)  # residuals, and their weight
+    for leaf in range(start, stop):
+        first, last = uint64(leaf_ptr[leaf]), uint64(leaf_ptr[leaf + 1])
+        if first == last:
+            values[leaf] = np.nan
+            continue
+        _fill_keys(rows, label, margin, keys, first, last)
+        total = int64(0)
+        for i in range(first, last):
+            total += weight[_row_at(rows, i)]
+        goal = float32(float64(float32(float64(total) * unit)) * alpha)
+        prefix = uint32(0)
+        mask = uint32(0)
+        below = int64(0)  # weight of all keys below the prefix
+        for step in range(4):
+            shift = uint32(24 - 8 * step)
+            counts[:] = 0
+            for i in range(first, last):
+                if keys[i] & mask == prefix:
+                    digit = uint64((keys[i] >> shift) & uint32(255))
+                    counts[digit, 0] += 1
+                    counts[digit, 1] += weight[_row_at(rows, i)]
+            chosen = uint32(0)
+            passed = int64(0)
+            reached = below
+            for digit in range(256):
+                if counts[digit, 0] == 0:
+                    continue
+                chosen = uint32(digit)  # the last one with residuals, should rounding keep all below the goal
+                passed = reached
+                reached += counts[digit, 1]
+                if float32(float64(reached) * unit) >= goal:
+                    break
+            below = passed
+            prefix |= chosen << shift
+            mask |= uint32(255) << shift
+        values[leaf] = _value_of(prefix)

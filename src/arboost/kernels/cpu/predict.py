@@ -1,0 +1,144 @@
+"""Margins and leaves of raw float32 rows through a packed forest.
+
+Perfect layout (shallow trees): node i's children are 2i+1 and 2i+2, every path has the same length, a leaf higher up
+is repeated below itself; no child index is loaded and 64 rows go down together, a level at a time, so that their
+loads overlap. General layout (deep trees): child[i] is the left child, the right one follows it, -1 marks a leaf.
+x < threshold goes left, NaN to the default side. Leaf weights are added in tree order for every row.
+"""
+
+import numpy as np
+from numba import int32, uint32, uint64
+
+from arboost.kernels.jit import kernel, scalar
+
+BLOCK = 64
+CHECK_TREES = 8  # with fewer trees, looking for NaN first costs more than it saves
+
+
+@scalar
+def _any_missing(data, first, n):
+    for r in range(uint64(first), uint64(first + n)):
+        for f in range(uint64(data.shape[1])):
+            if data[r, f] != data[r, f]:
+                return True
+    return False
+
+
+@scalar
+def _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place):
+    """place[r] = leaf number (0 .. 2**depth - 1) of row first + r."""
+    base, r0 = uint64(tree.node), uint64(first)
+    for r in range(uint64(n)):
+        place[r] = 0
+    for _ in range(tree.depth):
+        if missing:
+            for r in range(uint64(n)):
+                i = uint64(place[r])
+                x = data[r0 + r, uint64(feature[base + i])]
+                left = (x < threshold[base + i]) | ((x != x) & (default_left[base + i] != 0))
+                place[r] = uint64(2) * i + uint64(1) + uint64(not left)
+        else:
+            for r in range(uint64(n)):
+                i = uint64(place[r])
+                left = data[r0 + r, uint64(feature[base + i])] < threshold[base + i]
+                place[r] = uint64(2) * i + uint64(1) + uint64(not left)
+    for r in range(uint64(n)):
+        place[r] -= uint32((1 << tree.depth) - 1)
+
+
+@scalar
+def _descend_general(data, first, n, tree, feature, threshold, default_left, child, place):
+    """place[r] = number, within the tree, of row first + r's leaf node."""
+    base = uint64(tree.node)
+    for r in range(uint64(n)):
+        i = uint64(0)
+        while child[base + i] >= 0:
+            x = data[uint64(first) + r, uint64(feature[base + i])]
+            left = (x < threshold[base + i]) | ((x != x) & (default_left[base + i] != 0))
+            i = uint64(child[base + i]) + uint64(not left)
+        place[r] = i
+
+
+@kernel
+def predict_margins(data, trees, feature, threshold, default_left, child, leaf_weight, margin, start, stop):
+    """margin[r, target] += the weights of rows start..stop's leaves in `trees` (PACKED_TREE records)."""
+    place = np.empty(BLOCK, np.uint32)
+    for first in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - first)
+        missing = True
+        if trees.shape[0] >= CHECK_TREES:
+            missing = _any_missing(data, first, n)
+        for t in range(trees.shape[0]):
+            tree = trees[t]
+            target = uint64(tree.target)
+            leaf = uint64(tree.leaf)
+            if tree.depth >= 0:
+                _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place)
+            else:
+                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
+            for r in range(uint64(n)):
+                margin[uint64(first) + r, target] += leaf_weight[leaf + uint64(place[r])]
+
+
+@kernel
+def predict_leaves(data, trees, feature, threshold, default_left, child, leaf_node, leaves, start, stop):
+    """leaves[r, t] = node number, in the tree's own order, of row r's leaf in tree t."""
+    place = np.empty(BLOCK, np.uint32)
+    for first in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - first)
+        for t in range(trees.shape[0]):
+            tree = trees[t]
+            if tree.depth >= 0:
+                _descend_perfect(data, first, n, tree, feature, threshold, default_left, True, place)
+            else:
+                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
+            for r in range(n):
+                leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
+
+
+@scalar
+def _pack_perfect(left, right, tree, feature, threshold, default_left, out, weight, node_of):
+    """Lay a tree out as a heap; a leaf above the last level fills all leaves below its place."""
+    f, t, d = out
+    n_inner = (1 << tree.depth) - 1
+    stack = np.empty((left.shape[0], 3), np.int64)  # node, place in the heap, level
+    stack[0] = 0
+    size = 1
+    while size > 0:
+        size -= 1
+        i, place, level = stack[size]
+        if left[i] < 0:
+            width = 1 << (tree.depth - level)
+            lo = (place + 1) * width - 1 - n_inner
+            for j in range(lo, lo + width):
+                weight[tree.leaf + j] = threshold[i]
+                node_of[tree.leaf + j] = i
+            continue
+        f[tree.node + place], t[tree.node + place] = feature[i], threshold[i]
+        d[tree.node + place] = default_left[i]
+        for side in range(2):
+            child = left[i] if side == 0 else right[i]
+            stack[size, 0], stack[size, 1], stack[size, 2] = child, 2 * place + 1 + side, level + 1
+            size += 1
+
+
+@kernel
+def pack_tree(left, right, feature, threshold, default_left, tree_idx, trees, f, t, d, child, weight, node_of):
+    """Write one tree into the packed arrays (f ... node_of, all OUT) at the place that trees[tree_idx] gives."""
+    tree = trees[tree_idx]
+    if tree.depth >= 0:
+        _pack_perfect(left, right, tree, feature, threshold, default_left, (f, t, d), weight, node_of)
+        return
+    queue = np.empty(left.shape[0], np.int64)  # breadth first: a node's children are neighbours
+    queue[0] = 0
+    n = 1
+    for place in range(left.shape[0]):
+        i = queue[place]
+        weight[tree.leaf + place] = threshold[i]
+        node_of[tree.leaf + place] = i
+        f[tree.node + place], t[tree.node + place], d[tree.node + place] = feature[i], threshold[i], default_left[i]
+        child[tree.node + place] = -1
+        if left[i] >= 0:
+            child[tree.node + place] = n
+            queue[n], queue[n + 1] = left[i], right[i]
+            n += 2

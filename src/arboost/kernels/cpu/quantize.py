@@ -1,0 +1,71 @@
+"""Gradients to integers, once per tree (kernels.md, 2). Integers from here to the leaf weight."""
+
+import numpy as np
+from numba import int64, uint32
+
+from arboost.kernels.jit import kernel
+
+_MAGNITUDE = uint32(0x7FFFFFFF)
+
+
+@kernel
+def gradient_bits(g_bits, h_bits, start, stop):
+    """(max |g|, max |h|, min |h|, any h < 0) of a range, on the floats' bits.
+
+    The magnitude bits of IEEE floats order like the floats themselves, with inf and NaN on top, and an integer
+    maximum is vectorised where a float one is not.
+    """
+    max_g, max_h, min_h, negative = uint32(0), uint32(0), _MAGNITUDE, uint32(0)
+    for i in range(start, stop):
+        h = h_bits[i]
+        max_g = max(max_g, g_bits[i] & _MAGNITUDE)
+        max_h = max(max_h, h & _MAGNITUDE)
+        min_h = min(min_h, h & _MAGNITUDE)
+        negative |= h >> uint32(31)
+    return max_g, max_h, min_h, negative
+
+
+@kernel
+def pack_gradients(g, h, scales, shift, values, start, stop):
+    """values[i] = (round(g * scale) << shift) + round(h * scale); returns the sums of |g| and h in quanta."""
+    g_scale, h_scale = scales[0], scales[1]
+    g_sum, h_sum = int64(0), int64(0)
+    for i in range(start, stop):
+        gq = int64(np.rint(np.float64(g[i]) * g_scale))
+        hq = int64(np.rint(np.float64(h[i]) * h_scale))
+        g_sum += abs(gq)
+        h_sum += hq
+        values[i] = (gq << shift) + hq
+    return g_sum, h_sum
+
+
+@kernel
+def scale_plane(x, scale, values, start, stop):
+    """values[i] = round(x[i] * scale)."""
+    for i in range(start, stop):
+        values[i] = int64(np.rint(np.float64(x[i]) * scale))
+
+
+@kernel
+def sum_values(values, rows, start, stop):
+    """Sum of values over rows[start:stop], or over start..stop itself if `rows` is empty."""
+    total = int64(0)
+    if rows.shape[0] == 0:
+        for i in range(start, stop):
+            total += values[i]
+    else:
+        for i in range(start, stop):
+            total += values[rows[i]]
+    return total
+
+
+@kernel
+def sum_packed(values, rows, shift, start, stop):
+    """(sum of g, sum of h) in quanta over a range of rows, unpacked before they are added."""
+    mask = (int64(1) << shift) - 1
+    g, h = int64(0), int64(0)
+    for i in range(start, stop):
+        v = values[i] if rows.shape[0] == 0 else values[rows[i]]
+        g += v >> shift
+        h += v & mask
+    return g, h

@@ -1,0 +1,138 @@
+"""Sums of float64 values that do not depend on the order of addition: exact, rounded once at the end.
+
+An accumulator is an int64 vector: slots 2e and 2e+1 hold the low 27 and the high 26 bits of the significands of
+all values with biased exponent e, signed; the last three count NaN, +inf and -inf. Accumulators merge by integer
+addition over threads and workers. A slot holds 2**36 values without overflow.
+
+    value = sign * significand * 2**(e - 1075)      significand = high << 27 | low      53 bits
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import int64, uint64
+
+from arboost.kernels.elementary import bits_of
+from arboost.kernels.jit import kernel, scalar
+
+N_SLOTS = 4097
+_NAN, _PLUS_INF, _MINUS_INF = 4094, 4095, 4096
+_LOW_BITS = 27
+_LOW_MASK = 2**_LOW_BITS - 1
+_FRACTION = 2**52 - 1
+_HIDDEN_BIT = 2**52
+_SPECIAL = 2047
+_UNIT_BITS = 1074  # the smallest positive float64 is 2**-1074
+
+GRAIN = 16384  # rows below which a second thread does not pay
+_BLOCK = 8192  # rows whose values are made and added while they stay in the cache
+
+
+@scalar
+def add_exact(acc, value):
+    """Add one value to an accumulator (OUT)."""
+    bits = bits_of(value)
+    e = (bits >> int64(52)) & int64(_SPECIAL)
+    fraction = bits & int64(_FRACTION)
+    sign = bits >> int64(63)  # 0 or -1: (x ^ sign) - sign negates
+    if e == _SPECIAL:
+        acc[_NAN if fraction != 0 else _PLUS_INF - sign] += 1
+        return
+    significand = fraction | (int64(_HIDDEN_BIT) if e != 0 else int64(0))
+    slot = uint64(e) << uint64(1)
+    acc[slot] += ((significand & int64(_LOW_MASK)) ^ sign) - sign
+    acc[slot + uint64(1)] += ((significand >> int64(_LOW_BITS)) ^ sign) - sign
+
+
+@kernel
+def add_values(values, acc, start, stop):
+    """Add values[start:stop] to an accumulator (OUT)."""
+    for i in range(uint64(start), uint64(stop)):
+        add_exact(acc, values[i])
+
+
+def round_sum(acc: np.ndarray) -> float:
+    """The float64 nearest to the exact sum held in an accumulator."""
+    n_nan, n_plus, n_minus = (int(n) for n in acc[_NAN:])
+    if n_nan or (n_plus and n_minus):
+        return float("nan")
+    if n_plus or n_minus:
+        return float("inf") if n_plus else float("-inf")
+    slots = np.flatnonzero(acc).tolist()
+    if not slots:
+        return 0.0
+    lowest = max(slots[0] // 2, 1)  # shifts count from here: integers stay short
+    total = 0
+    for slot, part in zip(slots, acc[slots].tolist(), strict=True):
+        exponent = max(slot // 2, 1)  # subnormal numbers have the scale of exponent 1
+        total += part << (exponent - lowest + (slot % 2) * _LOW_BITS)
+    shift = lowest - 1 - _UNIT_BITS
+    try:
+        return float(total << shift) if shift >= 0 else total / (1 << -shift)  # both round once, correctly
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")
+
+
+def sum_rows(ctx: Any, n_rows: int, weight: np.ndarray | None, fill: Callable, *args: Any) -> float:
+    """The exact sum over rows of weight[i] * v[i], where fill(*args, v, start, stop) makes v[start:stop].
+
+    Parameters
+    ----------
+    ctx
+        Context: its threads share the rows, its communicator adds the accumulators of all workers.
+    n_rows
+        Rows of this worker.
+    weight
+        One per row, or None for 1. The products are rounded to float64, then summed exactly.
+    fill
+        A kernel or NumPy function that writes the values of rows start to stop into v[0 : stop - start] (float64).
+    """
+    acc = sum(ctx.run_ranges(n_rows, GRAIN, _sum_span, weight, fill, args))
+    return round_sum(ctx.comm.allreduce_sum(acc))
+
+
+def _sum_span(weight: np.ndarray | None, fill: Callable, args: tuple, start: int, stop: int) -> np.ndarray:
+    """The accumulator of one span of rows, block by block."""
+    acc = np.zeros(N_SLOTS, np.int64)
+    values = np.empty(min(_BLOCK, stop - start), np.float64)
+    for first in range(start, stop, _BLOCK):
+        last = min(first + _BLOCK, stop)
+        fill(*args, values, first, last)
+        block = values[: last - first]
+        if weight is not None:
+            np.multiply(block, weight[first:last], out=block)
+        add_values(block, acc, 0, last - first)
+    return acc
+
+
+def _copy_values(source: np.ndarray, values: np.ndarray, start: int, stop: int) -> None:
+    values[: stop - start] = source[start:stop]
+
+
+def exact_sum(ctx: Any, values: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The sum of a vector (times weights), the same for any number of threads and workers."""
+    return sum_rows(ctx, len(values), weight, _copy_values, values)
+
+
+def count_rows(ctx: Any, n_rows: int) -> int:
+    """Rows of all workers."""
+    return int(ctx.comm.allreduce_sum(np.array([n_rows], np.int64))[0])
+
+
+def sum_weights(ctx: Any, n_rows: int, weight: np.ndarray | None) -> float:
+    """Total weight of all workers' rows; without weights, their number."""
+    return float(count_rows(ctx, n_rows)) if weight is None else exact_sum(ctx, weight)
+
+
+def fixed_point_weights(ctx: Any, n_rows: int, weight: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights as int64 multiples of a power of two, fine enough for 2**-20 of the heaviest, and that power.
+
+    The unit depends on the largest weight and the number of rows only, and is chosen so that the sum of all
+    weights fits: sums of these integers are free of order.
+    """
+    largest = float(ctx.comm.allreduce_max(np.array([weight.max(initial=0.0)], np.float64))[0])
+    total_bits = math.frexp(largest)[1] + max(count_rows(ctx, n_rows), 1).bit_length()
+    exponent = total_bits - 62
+    return np.rint(np.ldexp(weight.astype(np.float64), -exponent)).astype(np.int64), math.ldexp(1.0, exponent)

@@ -1,0 +1,45 @@
+"""Every record that kernels and orchestration share. Aligned, so that a field is one machine load."""
+
+import numpy as np
+
+NODE = np.dtype(
+    [
+        ("start", "i8"),  # its rows are rows[start:stop]
+        ("stop", "i8"),
+        ("g", "i8"),  # integer sums of its rows' gradients and hessians
+        ("h", "i8"),
+        ("g_left", "i8"),  # the left child's sums under the best split
+        ("h_left", "i8"),
+        ("gain", "f8"),  # of the best split; 0 if there is none
+        ("feature", "i4"),  # best split, -1 if there is none
+        ("bin", "i4"),  # rows with a bin <= this go left
+        ("default_left", "i4"),
+        ("parent", "i4"),
+        ("left", "i4"),  # -1 while a leaf
+        ("right", "i4"),
+        ("depth", "i4"),
+        ("hist", "i4"),  # its histogram's buffer, -1 if it has none
+    ],
+    align=True,
+)
+"""A node while its tree grows."""
+
+BUILD = np.dtype([("start", "i8"), ("stop", "i8"), ("first", "i8"), ("hist", "i4"), ("sign", "i4")], align=True)
+"""Add rows[start:stop] times `sign` to buffer `hist`; `first` = rows of the builds before this one."""
+
+SUBTRACT = np.dtype([("large", "i4"), ("small", "i4")], align=True)
+"""Buffer `large` (the parent's) -= buffer `small`: what remains is the larger child's histogram."""
+
+PIECE = np.dtype([("node", "i8"), ("start", "i8"), ("stop", "i8"), ("n_left", "i8")], align=True)
+"""One thread's part of a node's rows in a partition; node == -1 marks an unused entry."""
+
+CANDIDATE = np.dtype([("gain", "f8"), ("bin", "i4"), ("default_left", "i4")], align=True)
+"""The best split of one node on one feature."""
+
+MISSING_U8 = 255
+MISSING_U16 = 65535
+STRIDE = 256  # accumulator slots per feature while one-byte bins are summed
+BLOCK_WORDS = 8  # words (of 8 bins) that one pass over the rows sums: one cache line of bins
+
+PACKED_TREE = np.dtype([("node", "i8"), ("leaf", "i8"), ("depth", "i4"), ("target", "i4")], align=True)
+"""Where a tree lies in a packed forest: its first node and leaf; depth -1 marks the general layout."""

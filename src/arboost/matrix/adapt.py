@@ -1,0 +1,352 @@
+"""Anything that holds a table becomes `RawData`: a source of float32 chunks in which NaN is missing.
+
+The user's arrays are kept by reference and never copied whole: an aligned C-ordered float32 array is handed to the
+kernels as it is, everything else is converted chunk by chunk in a buffer of bounded size.
+New kinds of input are added with `register`.
+"""
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from arboost.kernels.cpu import binning
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+from arboost.runtime.pool import split_range
+
+CHUNK_VALUES = 1 << 22  # values in a conversion buffer: 16 MiB
+_BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
+_SCAN_GRAIN = 1 << 13
+_INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
+
+
+class RawData(ABC):
+    """A table of n_rows x n_features values, read in float32 chunks (valid until the next one is asked for)."""
+
+    def __init__(self, n_rows: int, n_features: int, missing: float):
+        self.n_rows = n_rows
+        self.n_features = n_features
+        with np.errstate(over="ignore"):
+            self.missing = np.float32(missing)
+        self.feature_names: list[str] | None = None
+        self.feature_types: list[str] | None = None
+        self._n_present: np.ndarray | None = None
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """(first_row, values) with values float32 C-ordered (m, n_features), NaN = missing."""
+        for first_row, values, _ in self.tiles(0, self.n_features, rows):
+            yield first_row, values
+
+    def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        """(first_row, values, column): chunks in which features first..stop begin at values[:, column]."""
+        step = rows or max(1, CHUNK_VALUES // max(1, stop - first))
+        buffer = np.empty((min(step, self.n_rows), stop - first), np.float32)
+        block = max(1, _BLOCK_VALUES // max(1, stop - first))
+        for first_row in range(0, self.n_rows, step):
+            values = buffer[: min(step, self.n_rows - first_row)]
+            for start in range(0, len(values), block):
+                self._fill(values[start : start + block], first_row + start, first)
+            if not np.isnan(self.missing):
+                values[values == self.missing] = np.nan
+            yield first_row, values, 0
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> "RawData":
+        """The given rows as data of their own."""
+
+    def scan(self, ctx: Context) -> np.ndarray:
+        """Number of present values of every feature, (n_features,) int64; refuses infinite values. Done once."""
+        if self._n_present is None:
+            n_present, n_infinite = self._count_values(ctx)
+            if n_infinite.any() and not np.isinf(self.missing):
+                name = self.feature_names[n_infinite.argmax()] if self.feature_names else n_infinite.argmax()
+                raise XGBoostError(f"{_INF_MESSAGE} (feature {name}).")
+            self._n_present = n_present
+        return self._n_present
+
+    def by_feature(self) -> "RawData":
+        """The same data in the form that is fastest to read a few features at a time."""
+        return self
+
+    def feature_values(
+        self, first: int, stop: int, row_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(column_ptr, values, weights): features first..stop one after the other, every value with its row's weight.
+
+        One value in `row_weights` stands for all rows and is returned as it is.
+        """
+        values = np.empty((stop - first, self.n_rows), np.float32)
+        for first_row, chunk, column in self.tiles(first, stop):
+            values[:, first_row : first_row + len(chunk)] = chunk[:, column : column + stop - first].T
+        weights = row_weights if len(row_weights) == 1 else np.tile(row_weights, stop - first)
+        return np.arange(stop - first + 1) * self.n_rows, values.reshape(-1), weights
+
+    def _count_values(self, ctx: Context) -> tuple[np.ndarray, np.ndarray]:
+        """Present and infinite values of every feature."""
+        total = np.zeros((2, self.n_features), np.int64)
+        for _, values in self.chunks():
+            spans = split_range(len(values), ctx.n_threads, _SCAN_GRAIN)
+            counts = np.zeros((len(spans), 2, self.n_features), np.int64)
+            flat = values.reshape(-1).view(np.uint32)
+            ctx.run_tasks(
+                binning.scan_values,
+                [(flat, self.n_features, *part, *span) for part, span in zip(counts, spans, strict=True)],
+            )
+            total += counts.sum(axis=0)
+        return total[0], total[1]
+
+    @abstractmethod
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        """Writes float32 values of out.shape from (first_row, first_feature) on."""
+
+
+class DenseData(RawData):
+    """A 2-d NumPy array of any real dtype and memory order."""
+
+    def __init__(self, array: np.ndarray, missing: float = np.nan):
+        super().__init__(array.shape[0], array.shape[1], missing)
+        self.array = _plain_view(array) if _is_plain(array) else array
+        self._direct = _is_plain(array) and bool(np.isnan(self.missing))
+
+    def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        if not self._direct:
+            yield from super().tiles(first, stop, rows)
+            return
+        step = rows or max(1, self.n_rows)
+        for first_row in range(0, self.n_rows, step):
+            yield first_row, self.array[first_row : first_row + step], first
+
+    def take(self, rows: np.ndarray) -> "DenseData":
+        return DenseData(self.array[rows], float(self.missing))
+
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        part = self.array[first_row : first_row + len(out), first_feature : first_feature + out.shape[1]]
+        with np.errstate(over="ignore"):  # too large for float32 becomes inf, which `scan` reports
+            np.copyto(out, part, casting="unsafe")
+
+
+class ColumnData(RawData):
+    """One 1-d array per feature, each of its own dtype, as in a data frame."""
+
+    def __init__(self, columns: list[np.ndarray], n_rows: int, missing: float = np.nan):
+        super().__init__(n_rows, len(columns), missing)
+        self.columns = columns
+
+    def take(self, rows: np.ndarray) -> "ColumnData":
+        return ColumnData([column[rows] for column in self.columns], len(rows), float(self.missing))
+
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        stop = first_row + len(out)
+        with np.errstate(over="ignore"):
+            for f in range(out.shape[1]):
+                out[:, f] = self.columns[first_feature + f][first_row:stop]
+
+
+class SparseData(RawData):
+    """A CSR matrix; what is not stored is missing."""
+
+    def __init__(self, matrix: Any, missing: float = np.nan):
+        super().__init__(matrix.shape[0], matrix.shape[1], missing)
+        self.row_ptr = _plain_view(matrix.indptr.astype(np.int64, copy=False))
+        self.indices = _plain_view(matrix.indices.astype(np.int32, copy=False))
+        with np.errstate(over="ignore"):
+            values = matrix.data.astype(np.float32, copy=False)
+        if not np.isnan(self.missing):
+            values = np.where(values == self.missing, np.float32(np.nan), values)
+        self.values = _plain_view(values)
+
+    def take(self, rows: np.ndarray) -> "SparseData":
+        return SparseData(self._matrix()[rows], float(self.missing))
+
+    def by_feature(self) -> "RawData":
+        return _SparseColumns(self._matrix().tocsc())
+
+    def _matrix(self) -> Any:
+        shape = (self.n_rows, self.n_features)
+        return scipy.sparse.csr_matrix((self.values, self.indices, self.row_ptr), shape, copy=False)
+
+    def _count_values(self, ctx: Context) -> tuple[np.ndarray, np.ndarray]:
+        present, infinite = ~np.isnan(self.values), np.isinf(self.values)
+        n_present = np.bincount(self.indices[present], minlength=self.n_features)
+        return n_present, np.bincount(self.indices[infinite], minlength=self.n_features)
+
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        binning.densify_rows(self.row_ptr, self.indices, self.values, first_row, out, 0, len(out))
+
+
+class _SparseColumns(RawData):
+    """A CSC matrix, for readers that go feature by feature."""
+
+    def __init__(self, matrix: Any):
+        super().__init__(matrix.shape[0], matrix.shape[1], np.nan)
+        self.matrix = matrix
+
+    def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        yield from SparseData(self.matrix[:, first:stop].tocsr()).tiles(0, stop - first, rows)
+
+    def feature_values(
+        self, first: int, stop: int, row_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        start, end = self.matrix.indptr[first], self.matrix.indptr[stop]
+        column_ptr = self.matrix.indptr[first : stop + 1].astype(np.int64) - int(start)
+        weights = row_weights if len(row_weights) == 1 else row_weights[self.matrix.indices[start:end]]
+        return column_ptr, self.matrix.data[start:end], weights
+
+    def take(self, rows: np.ndarray) -> "RawData":
+        return _SparseColumns(self.matrix[rows])
+
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        part = self.matrix[first_row : first_row + len(out), first_feature : first_feature + out.shape[1]].tocsr()
+        SparseData(part)._fill(out, 0, 0)
+
+
+_CONVERTERS: list[tuple[Callable[[Any], bool], Callable[[Any, float], RawData]]] = []
+
+
+def register(matches: Callable[[Any], bool], convert: Callable[[Any, float], RawData]) -> None:
+    """Adds a kind of input: convert(data, missing) is used where matches(data); later ones are asked first."""
+    _CONVERTERS.insert(0, (matches, convert))
+
+
+def adapt(data: Any, missing: float | None = None) -> RawData:
+    """Whatever the user passed as data, as `RawData`.
+
+    Parameters
+    ----------
+    data
+        NumPy array, nested list, pandas DataFrame or Series with numbers, SciPy sparse matrix, or `RawData`.
+    missing
+        The value that means "missing" besides NaN; None for NaN alone.
+    """
+    absent = np.nan if missing is None else float(missing)
+    for matches, convert in _CONVERTERS:
+        if matches(data):
+            return convert(data, absent)
+    raise TypeError(
+        f"Not supported type for data: {type(data)}. Pass a NumPy array, a nested list, a pandas DataFrame of numbers "
+        "or a SciPy sparse matrix."
+    )
+
+
+class _Holder:
+    """Lends an array's memory under flags of our own."""
+
+    def __init__(self, array: np.ndarray, interface: dict):
+        self._array = array
+        self.__array_interface__ = interface
+
+
+def _plain_view(array: np.ndarray) -> np.ndarray:
+    """The same memory without the read-only flag: Numba would compile every kernel again for read-only arrays."""
+    if array.flags.writeable or not array.size:
+        return np.asarray(array)
+    interface = dict(array.__array_interface__)
+    interface["data"] = (interface["data"][0], False)
+    return np.asarray(_Holder(array, interface))
+
+
+def _is_plain(array: np.ndarray) -> bool:
+    return array.dtype == np.float32 and array.dtype.isnative and array.flags.c_contiguous and array.flags.aligned
+
+
+def _from_numpy(data: Any, missing: float) -> RawData:
+    array = np.ma.filled(data.astype(np.float32), np.nan) if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
+    if array.ndim != 2:
+        raise XGBoostError(
+            f"Please reshape the input data into 2-dimensional matrix (rows, features); it has shape {array.shape}."
+        )
+    return DenseData(_numbers(array, "data"), missing)
+
+
+def _numbers(array: np.ndarray, what: str) -> np.ndarray:
+    """`array` if its dtype is real numbers; objects are converted; anything else is refused."""
+    if array.dtype.kind == "O":
+        try:
+            return array.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise XGBoostError(f"{what} has dtype object and cannot be converted to numbers: {error}.") from error
+    if array.dtype.kind not in "biuf":
+        raise XGBoostError(f"dtype {array.dtype} of {what} is not supported: pass int, float or bool values.")
+    return array
+
+
+def _from_sequence(data: Any, missing: float) -> RawData:
+    return _from_numpy(np.array(data), missing)
+
+
+def _from_sparse(data: Any, missing: float) -> RawData:
+    if len(data.shape) != 2:
+        raise XGBoostError("Please reshape the input data into 2-dimensional matrix.")
+    matrix = data.tocsr()
+    if matrix.dtype.kind not in "biuf":
+        raise XGBoostError(
+            f"dtype {matrix.dtype} of the sparse matrix is not supported: pass int, float or bool values."
+        )
+    return SparseData(matrix, missing)
+
+
+def _is_pandas(kind: str) -> Callable[[Any], bool]:
+    def matches(data: Any) -> bool:
+        pandas = sys.modules.get("pandas")
+        return pandas is not None and isinstance(data, getattr(pandas, kind))
+
+    return matches
+
+
+def _from_frame(data: Any, missing: float) -> RawData:
+    names = _column_names(data.columns)
+    columns, types, invalid = [], [], []
+    for f, dtype in enumerate(data.dtypes):
+        feature_type = _feature_type(dtype)
+        if feature_type is None:
+            invalid.append(f"{names[f]}: {dtype}")
+        else:
+            columns.append(column_values(data.iloc[:, f]))
+            types.append(feature_type)
+    if invalid:
+        raise XGBoostError(
+            "DataFrame.dtypes for data must be int, float or bool (categorical columns are not supported yet). Encode "
+            f"or drop these columns. Invalid columns: {', '.join(invalid)}"
+        )
+    raw = ColumnData(columns, len(data), missing)
+    if columns:
+        raw.feature_names, raw.feature_types = names, types
+    return raw
+
+
+def _from_series(data: Any, missing: float) -> RawData:
+    return _from_frame(data.to_frame(name="0" if data.name is None else data.name), missing)
+
+
+def _column_names(columns: Any) -> list[str]:
+    if getattr(columns, "nlevels", 1) > 1:
+        return [" ".join(str(part) for part in name) for name in columns]
+    return [str(name) for name in columns]
+
+
+def _feature_type(dtype: Any) -> str | None:
+    """XGBoost's type of a pandas column: int, float or i (bool); None if it does not hold numbers."""
+    kind = getattr(dtype, "kind", "O")
+    if kind == "O" and hasattr(dtype, "subtype"):  # sparse columns
+        kind = dtype.subtype.kind
+    return {"i": "int", "u": "int", "f": "float", "b": "i"}.get(kind)
+
+
+def column_values(series: Any) -> np.ndarray:
+    """A pandas column as a NumPy array of numbers, NA as NaN, without a copy where pandas allows."""
+    if isinstance(series.dtype, np.dtype):
+        return series.to_numpy()
+    return series.to_numpy(dtype=np.float32, na_value=np.nan)
+
+
+register(lambda data: hasattr(data, "__array__"), lambda data, missing: _from_numpy(np.asarray(data), missing))
+register(lambda data: isinstance(data, (list, tuple)), _from_sequence)
+register(lambda data: isinstance(data, np.ndarray), _from_numpy)
+register(_is_pandas("Series"), _from_series)
+register(_is_pandas("DataFrame"), _from_frame)
+register(scipy.sparse.issparse, _from_sparse)
+register(lambda data: isinstance(data, RawData), lambda data, missing: data)

@@ -1,0 +1,226 @@
+"""Where a feature's bins begin and end: exact weighted quantiles, the same for any chunks, threads or workers.
+
+Definition, for a feature with at most B bins and total (integer) weight W: if it has at most B distinct values, each
+is a bin. Otherwise v_k is the smallest value with weight(<= v_k) > floor(k * W / B), k = 1 .. B - 1, and the cuts are
+the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from arboost.kernels.cpu import sketch
+from arboost.matrix.adapt import RawData, SparseData
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+
+MAX_BIN_LIMIT = 65535
+_TILE_CELLS = 1 << 21  # counters alive at a time (16 MiB): features are handled in tiles that fit
+_TILE_VALUES = 1 << 21  # values sorted, or set aside for counting, at a time (8 MiB)
+_SORT_ROWS = 1 << 15  # up to here sorting a feature is cheaper than clearing and scanning its counters
+_EPS = np.float32(1e-5)
+_NO_VALUE = np.float32(1e-5)  # XGBoost's minimum for a feature without values; its one cut is 3e-5
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Cuts of all features, one after the other; bin of x = number of the feature's cuts <= x, at most n_bins - 1."""
+
+    ptr: np.ndarray  # (n_features + 1,) int32
+    values: np.ndarray  # float32; the last of each feature lies above its maximum
+    min_values: np.ndarray  # (n_features,) float32, below every value
+    has_missing: np.ndarray  # (n_features,) bool
+
+    @property
+    def n_features(self) -> int:
+        return len(self.min_values)
+
+    @property
+    def n_bins(self) -> np.ndarray:
+        """Bins of each feature, without the one for missing values: (n_features,) int32."""
+        return np.diff(self.ptr)
+
+
+class _Picked:
+    """The values picked so far for a tile of features: slots 1 .. n_slots[f] of row f, as the kernels need them."""
+
+    def __init__(self, n_bins: np.ndarray):
+        n_features = len(n_bins)
+        table = (n_features, 2 * (int(n_bins.max()) + 2))
+        self.n_bins = n_bins
+        self.n_slots = np.zeros(n_features, np.int64)
+        self.bases = np.zeros(table, np.int64)  # weight below the slot
+        self.prefixes = np.zeros(table, np.uint32)  # leading bits of its keys
+        self.totals = np.zeros(n_features, np.int64)
+        self.all_kept = np.ones(n_features, np.bool_)
+
+    def cuts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(number of cuts, minimum) of every feature and the cuts of all, from slots that hold whole keys."""
+        rows = np.arange(len(self.n_bins))
+        values = values_of_keys(self.prefixes)
+        is_empty = self.n_slots == 0
+        largest = np.where(is_empty, _NO_VALUE, values[rows, self.n_slots])
+        smallest = np.where(is_empty, _NO_VALUE, values[rows, 1])
+        with np.errstate(over="ignore", invalid="ignore"):  # near the largest float the sentinel is inf, as in XGBoost
+            sentinel = largest + (abs(largest) + _EPS)
+            minimum = np.where(is_empty, _NO_VALUE, smallest - (abs(smallest) + _EPS))
+        # The maximum was picked for its own sake: unless the last quantile falls on it, it is no cut.
+        last_base = self.bases[rows, self.n_slots]
+        last_rank = [int(total) * (int(n) - 1) // int(n) for total, n in zip(self.totals, self.n_bins, strict=True)]
+        not_a_cut = ~self.all_kept & (np.array(last_rank) < last_base)
+        n_cuts = np.maximum(self.n_slots - not_a_cut, 1)  # slots 2, 3, ... and then the sentinel
+        values[rows, n_cuts + 1] = np.where(np.isnan(sentinel), np.float32(np.inf), sentinel)
+        columns = np.arange(values.shape[1])
+        return n_cuts, minimum, values[(columns >= 2) & (columns <= n_cuts[:, None] + 1)]
+
+
+def make_cuts(ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: int) -> Cuts:
+    """Exact weighted quantile cuts of every feature.
+
+    Parameters
+    ----------
+    ctx
+        Threads and communicator.
+    raw
+        The data.
+    weight
+        (n_rows,) float32, finite and not negative, or None for all ones.
+    max_bin
+        Bins per feature, 2 to 65535. With max_bin = 256 a feature that has missing values gets 255, so that bins and
+        the missing code fit a byte.
+    """
+    check_max_bin(max_bin)
+    has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
+    n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
+    weights = quantize_weight(ctx, raw.n_rows, weight)
+    is_sorted = ctx.comm.world_size == 1 and (raw.n_rows <= _SORT_ROWS or isinstance(raw, SparseData))
+    pick = _pick_by_sorting if is_sorted else _pick_by_counting
+    source = raw.by_feature()
+    parts = [pick(ctx, source, weights, n_bins, *tile).cuts() for tile in _tiles(raw, max_bin, is_sorted)]
+    n_cuts, minima, values = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
+    return Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing)
+
+
+_NO_CUTS = (np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
+
+
+def check_max_bin(max_bin: int) -> None:
+    """Refuses a number of bins that no page can hold."""
+    if not 2 <= max_bin <= MAX_BIN_LIMIT:
+        raise XGBoostError(f"`max_bin` must be equal to or greater than 2 and at most {MAX_BIN_LIMIT}, got {max_bin}.")
+
+
+def quantize_weight(ctx: Context, n_rows: int, weight: np.ndarray | None) -> np.ndarray:
+    """Weights as int64 on a power-of-two scale that keeps the sum over all workers' rows below 2**62; [1] for None.
+
+    A positive weight stays positive, however small it is beside the largest.
+    """
+    if weight is None:
+        return np.ones(1, np.int64)
+    all_rows = int(ctx.comm.allreduce_sum(np.array([n_rows], np.int64))[0])
+    largest = float(ctx.comm.allreduce_max(np.array([weight.max(initial=0.0)], np.float64))[0])
+    bits = min(40, 61 - all_rows.bit_length())
+    scaled = np.ldexp(weight.astype(np.float64), bits - int(np.frexp(largest)[1]))
+    return np.where(weight > 0, np.maximum(np.rint(scaled), 1.0), 0.0).astype(np.int64)
+
+
+def values_of_keys(keys: np.ndarray) -> np.ndarray:
+    """float32 values of sort keys."""
+    zero = np.uint32(sketch.KEY_ZERO)
+    return np.where(keys >= zero, keys - zero, (zero - keys) | zero).view(np.float32)
+
+
+def keys_of_values(values: np.ndarray) -> np.ndarray:
+    """Sort keys of float32 values without NaN."""
+    bits = values.view(np.uint32)
+    zero = np.uint32(sketch.KEY_ZERO)
+    magnitude = bits & ~zero
+    return np.where(bits > zero, zero - magnitude, zero + magnitude)
+
+
+def _tiles(raw: RawData, max_bin: int, is_sorted: bool) -> list[tuple[int, int]]:
+    """Ranges of features handled together, so that tables and buffers stay bounded."""
+    step = _TILE_CELLS // (max(256, max_bin + 2) * 256)
+    if is_sorted:
+        step = min(_TILE_VALUES // max(1, raw.n_rows), _TILE_CELLS // (2 * max_bin))
+    step = max(1, step)
+    return [(first, min(first + step, raw.n_features)) for first in range(0, raw.n_features, step)]
+
+
+def _pick_by_sorting(
+    ctx: Context, raw: RawData, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
+) -> _Picked:
+    """Picks by sorting each feature's values."""
+    picked = _Picked(n_bins[first:stop])
+    column_ptr, values, entry_weights = raw.feature_values(first, stop, weights)
+    ctx.run_ranges(
+        stop - first, 1, sketch.pick_sorted,
+        column_ptr, values.view(np.uint32), entry_weights,
+        picked.n_bins, picked.n_slots, picked.bases, picked.prefixes, picked.totals, picked.all_kept,
+    )  # fmt: skip
+    return picked
+
+
+def _pick_by_counting(
+    ctx: Context, raw: RawData, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
+) -> _Picked:
+    """Picks by three levels of counting, each within the cells that the last one kept."""
+    picked = _Picked(n_bins[first:stop])
+    features = np.arange(stop - first)
+    counts = np.zeros((len(features), 65536), np.int64)
+    low_bits = np.zeros(len(features), np.uint32)
+    for first_row, values, column in raw.tiles(first, stop):
+        part = _part(weights, first_row, len(values))
+        ctx.run_ranges(len(features), 1, sketch.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
+    ctx.comm.allreduce_sum(counts)
+    counts[:, sketch.MISSING_CELL] = 0
+    picked.totals[:] = counts.sum(axis=1)
+    slots = _pick(ctx, picked, counts, features, 16)
+    deep_slots = np.zeros((len(features), 0), np.int32)
+    for shift in (16, 8):
+        # Where no value has any of the lower bits, the prefix is already the value.
+        below = ctx.comm.allreduce_max(low_bits & np.uint32((1 << shift) - 1)) > 0
+        goes_on = below[features]
+        exact = features[~goes_on]
+        picked.prefixes[exact] <<= np.uint32(shift)
+        features, deep_slots = features[goes_on], deep_slots[goes_on] if len(exact) else deep_slots
+        if len(features):
+            counts = _count_deeper(ctx, raw, weights, (first, stop), features, slots, deep_slots, picked.n_slots)
+            deep_slots = _pick(ctx, picked, counts, features, 8)
+    return picked
+
+
+def _pick(ctx: Context, picked: _Picked, counts: np.ndarray, features: np.ndarray, n_bits: int) -> np.ndarray:
+    """Which cells of `counts` become slots of the next level: their numbers, 0 for none."""
+    slots = np.zeros(counts.shape, np.int32)
+    ctx.run_ranges(
+        len(features), 1, sketch.pick_cells,
+        counts, features, n_bits, picked.totals, picked.n_bins, picked.n_slots, picked.bases, picked.prefixes,
+        picked.all_kept, slots,
+    )  # fmt: skip
+    return slots
+
+
+def _count_deeper(
+    ctx: Context, raw: RawData, weights: np.ndarray, tile: tuple[int, int], features: np.ndarray,
+    slots: np.ndarray, deep_slots: np.ndarray, n_slots: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Counts of the cells in `features`' slots, one level below deep_slots (or below slots, if that is empty)."""
+    n_features = len(features)
+    counts = np.zeros((n_features, (int(n_slots[features].max()) + 1) << 8), np.int64)
+    n_rows = min(raw.n_rows, max(1, _TILE_VALUES // n_features))
+    hits = np.empty((n_features, n_rows + 1), np.uint32)
+    hit_weights = np.ones((n_features, n_rows + 1 if len(weights) > 1 else 1), np.int64)
+    for first_row, values, column in raw.tiles(*tile):
+        for start in range(0, len(values), n_rows):
+            block = values[start : start + n_rows].view(np.uint32)
+            part = _part(weights, first_row + start, len(block))
+            ctx.run_ranges(
+                n_features, 1, sketch.count_low_bits,
+                block, column, part, features, slots, deep_slots, hits, hit_weights, counts,
+            )  # fmt: skip
+    return ctx.comm.allreduce_sum(counts)
+
+
+def _part(weights: np.ndarray, first_row: int, n_rows: int) -> np.ndarray:
+    return weights[first_row : first_row + n_rows] if len(weights) > 1 else weights

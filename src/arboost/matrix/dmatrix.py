@@ -1,0 +1,422 @@
+"""DMatrix and QuantileDMatrix, with XGBoost's constructors and accessors.
+
+A DMatrix keeps a reference to the user's data and makes bins when training asks for them; a QuantileDMatrix makes
+them at once and lets the data go. The engine reads `info`, `chunks` and `binned`.
+"""
+
+import weakref
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.cuts import Cuts, check_max_bin, make_cuts
+from arboost.matrix.meta import MetaInfo
+from arboost.matrix.page import BinnedPage, make_binned
+from arboost.runtime.context import Context, resolve_threads
+from arboost.runtime.errors import XGBoostError
+
+DEFAULT_MAX_BIN = 256
+
+
+class DataSplitMode(IntEnum):
+    """How the workers of a distributed job share the data."""
+
+    ROW = 0
+    COL = 1
+
+
+class DMatrix:
+    """Data for training and prediction.
+
+    The data is kept by reference, not copied: do not change the array while the DMatrix is in use.
+
+    Parameters
+    ----------
+    data
+        NumPy array of any real dtype, nested list, pandas DataFrame of numbers, or SciPy sparse matrix, whose absent
+        entries are missing values.
+    label
+        Label of every row; (n_rows, K) for several targets.
+    weight
+        Weight of every row, or of every group where the rows are grouped.
+    base_margin
+        Margin from which boosting starts, for every row (and target).
+    missing
+        Value that means "missing" besides NaN.
+    silent
+        Accepted for compatibility.
+    feature_names
+        Names of the features; by default a DataFrame's column names.
+    feature_types
+        Types of the features: int, float, i (indicator) or q (quantitative).
+    nthread
+        Threads for reading the data; None for all that the process may use.
+    group
+        Sizes of the groups of rows, for ranking.
+    qid
+        Group id of every row, not decreasing, for ranking.
+    label_lower_bound, label_upper_bound
+        Bounds of a censored label.
+    feature_weights
+        Weights with which features are sampled.
+    enable_categorical
+        Accepted for compatibility; categorical columns are not supported yet.
+    data_split_mode
+        Only `DataSplitMode.ROW`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any | None = None,
+        *,
+        weight: Any | None = None,
+        base_margin: Any | None = None,
+        missing: float | None = None,
+        silent: bool = False,
+        feature_names: Sequence[str] | None = None,
+        feature_types: Sequence[str] | None = None,
+        nthread: int | None = None,
+        group: Any | None = None,
+        qid: Any | None = None,
+        label_lower_bound: Any | None = None,
+        label_upper_bound: Any | None = None,
+        feature_weights: Any | None = None,
+        enable_categorical: bool = False,
+        data_split_mode: DataSplitMode = DataSplitMode.ROW,
+    ) -> None:
+        _check_split_mode(data_split_mode)
+        if group is not None and qid is not None:
+            raise XGBoostError("Either one of `group` or `qid` should be None.")
+        raw = adapt(data, missing)
+        self._begin(raw, Context(n_threads=resolve_threads(nthread)))
+        self.set_info(
+            label=label, weight=weight, base_margin=base_margin, group=group, qid=qid,
+            label_lower_bound=label_lower_bound, label_upper_bound=label_upper_bound,
+            feature_names=raw.feature_names if feature_names is None else feature_names,
+            feature_types=raw.feature_types if feature_types is None else feature_types,
+            feature_weights=feature_weights,
+        )  # fmt: skip
+
+    def _begin(self, raw: RawData, ctx: Context) -> None:
+        self.raw: RawData | None = raw
+        self.info = MetaInfo(raw.n_rows, raw.n_features)
+        self._ctx = ctx
+        self._n_nonmissing = int(raw.scan(ctx).sum())
+        self._page: BinnedPage | None = None
+        self._page_max_bin = 0
+
+    # ---- what the engine reads ----
+
+    def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """(first_row, values): float32 C-ordered, NaN = missing, valid until the next chunk is asked for."""
+        source = self._page if self.raw is None else self.raw
+        assert source is not None
+        return source.chunks(rows)
+
+    def binned(self, ctx: Context, max_bin: int) -> BinnedPage:
+        """The data as bins, made on the first call and kept until another `max_bin` or weight is set."""
+        if self._page is None or self._page_max_bin != max_bin:
+            assert self.raw is not None
+            cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin)
+            self._page = make_binned(ctx, self.raw, cuts)
+            self._page_max_bin = max_bin
+        return self._page
+
+    # ---- meta information ----
+
+    def set_info(
+        self,
+        *,
+        label: Any | None = None,
+        weight: Any | None = None,
+        base_margin: Any | None = None,
+        group: Any | None = None,
+        qid: Any | None = None,
+        label_lower_bound: Any | None = None,
+        label_upper_bound: Any | None = None,
+        feature_names: Sequence[str] | None = None,
+        feature_types: Sequence[str] | None = None,
+        feature_weights: Any | None = None,
+    ) -> None:
+        """Set any of the meta information; what is None stays as it is."""
+        fields = {
+            "label": label, "group": group, "qid": qid, "base_margin": base_margin,
+            "label_lower_bound": label_lower_bound, "label_upper_bound": label_upper_bound,
+            "feature_weights": feature_weights,
+        }  # fmt: skip
+        for field, data in fields.items():
+            if data is not None:
+                self.info.set(field, data)
+        if weight is not None:
+            self.set_weight(weight)
+        if feature_names is not None:
+            self.feature_names = feature_names
+        if feature_types is not None:
+            self.feature_types = feature_types
+
+    def set_label(self, label: Any) -> None:
+        """Set the label of every row."""
+        self.set_info(label=label)
+
+    def set_weight(self, weight: Any) -> None:
+        """Set the weight of every row (or group)."""
+        if weight is not None:
+            self.info.set("weight", weight)
+            self._forget_bins()
+
+    def set_base_margin(self, margin: Any) -> None:
+        """Set the margin from which boosting starts."""
+        self.set_info(base_margin=margin)
+
+    def set_group(self, group: Any) -> None:
+        """Set the sizes of the groups of rows."""
+        self.set_info(group=group)
+
+    def set_float_info(self, field: str, data: Any) -> None:
+        """Set a field by name."""
+        self.info.set(field, data)
+        if field == "weight":
+            self._forget_bins()
+
+    def set_float_info_npy2d(self, field: str, data: Any) -> None:
+        """Set a field by name from an array of one or two dimensions."""
+        self.set_float_info(field, data)
+
+    def set_uint_info(self, field: str, data: Any) -> None:
+        """Set a field by name."""
+        self.set_float_info(field, data)
+
+    def get_float_info(self, field: str) -> np.ndarray:
+        """A field by name; empty if it was not set."""
+        return self.info.get(field)
+
+    def get_uint_info(self, field: str) -> np.ndarray:
+        """A field by name, such as `group_ptr`; empty if it was not set."""
+        return self.info.get(field)
+
+    def get_label(self) -> np.ndarray:
+        """Label of every row, empty if it was not set."""
+        return self.info.get("label")
+
+    def get_weight(self) -> np.ndarray:
+        """Weight of every row, empty if it was not set."""
+        return self.info.get("weight")
+
+    def get_base_margin(self) -> np.ndarray:
+        """Margin from which boosting starts, empty if it was not set."""
+        return self.info.get("base_margin")
+
+    def get_group(self) -> np.ndarray:
+        """Sizes of the groups, empty if there are none."""
+        return np.diff(self.info.get("group_ptr"))
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features, or None."""
+        return self.info.feature_names
+
+    @feature_names.setter
+    def feature_names(self, feature_names: Sequence[str] | None) -> None:
+        self.info.feature_names = feature_names
+
+    @property
+    def feature_types(self) -> list[str] | None:
+        """Types of the features, or None."""
+        return self.info.feature_types
+
+    @feature_types.setter
+    def feature_types(self, feature_types: Sequence[str] | None) -> None:
+        self.info.feature_types = feature_types
+
+    # ---- the data ----
+
+    def num_row(self) -> int:
+        """Number of rows."""
+        return self.info.n_rows
+
+    def num_col(self) -> int:
+        """Number of features."""
+        return self.info.n_features
+
+    def num_nonmissing(self) -> int:
+        """Number of values that are not missing."""
+        return self._n_nonmissing
+
+    def data_split_mode(self) -> DataSplitMode:
+        """How the data is shared among workers: always by rows."""
+        return DataSplitMode.ROW
+
+    def get_data(self) -> scipy.sparse.csr_matrix:
+        """The values that are not missing, as float32 CSR."""
+        values, columns, counts = [], [], [np.zeros(1, np.int64)]
+        for _, chunk in self.chunks(max(1, (1 << 20) // max(1, self.num_col()))):
+            present = ~np.isnan(chunk)
+            values.append(chunk[present])
+            columns.append(np.nonzero(present)[1].astype(np.int32))
+            counts.append(present.sum(axis=1))
+        arrays = (_concatenate(values, np.float32), _concatenate(columns, np.int32), np.cumsum(np.concatenate(counts)))
+        return scipy.sparse.csr_matrix(arrays, shape=(self.num_row(), self.num_col()))
+
+    def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
+        """(offsets, cuts) of the bins that training made; each feature's cuts begin with a value below its minimum."""
+        if self._page is None:
+            raise XGBoostError(
+                "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
+                "generated during training."
+            )
+        cuts = self._page.cuts
+        values = np.insert(cuts.values, cuts.ptr[:-1], cuts.min_values)
+        return cuts.ptr.astype(np.uint64) + np.arange(cuts.n_features + 1, dtype=np.uint64), values
+
+    def slice(self, rindex: Any, allow_groups: bool = False) -> "DMatrix":
+        """A DMatrix of some of the rows.
+
+        Parameters
+        ----------
+        rindex
+            Row numbers, in any order and as often as wanted, or a boolean mask over all rows.
+        allow_groups
+            Whether data with groups may be sliced; the groups are dropped.
+        """
+        if self.raw is None:
+            raise XGBoostError("Slicing is not supported for QuantileDMatrix: slice the data or use DMatrix.")
+        if self.info.group_ptr is not None and not allow_groups:
+            raise XGBoostError("slice does not support group structure; pass allow_groups=True to drop it.")
+        rows = _row_numbers(rindex, self.num_row())
+        part = DMatrix.__new__(DMatrix)
+        part._begin(self.raw.take(rows), self._ctx)
+        part.info = self.info.take(rows)
+        return part
+
+    def _forget_bins(self) -> None:
+        """Cuts depend on the weights."""
+        self._page = None
+
+
+class QuantileDMatrix(DMatrix):
+    """Data for training with `tree_method="hist"`, stored as bins only: the user's data is not kept.
+
+    Parameters
+    ----------
+    data, label, weight, base_margin, missing, silent, feature_names, feature_types, nthread
+        See `DMatrix`.
+    max_bin
+        Bins per feature, 256 by default; training must use the same.
+    ref
+        Data set whose bins are used, usually the training data when this is for evaluation.
+    group, qid, label_lower_bound, label_upper_bound, feature_weights, enable_categorical
+        See `DMatrix`.
+    max_quantile_batches
+        Accepted for compatibility.
+    data_split_mode
+        Only `DataSplitMode.ROW`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        label: Any | None = None,
+        *,
+        weight: Any | None = None,
+        base_margin: Any | None = None,
+        missing: float | None = None,
+        silent: bool = False,
+        feature_names: Sequence[str] | None = None,
+        feature_types: Sequence[str] | None = None,
+        nthread: int | None = None,
+        max_bin: int | None = None,
+        ref: DMatrix | None = None,
+        group: Any | None = None,
+        qid: Any | None = None,
+        label_lower_bound: Any | None = None,
+        label_upper_bound: Any | None = None,
+        feature_weights: Any | None = None,
+        enable_categorical: bool = False,
+        max_quantile_batches: int | None = None,
+        data_split_mode: DataSplitMode = DataSplitMode.ROW,
+    ) -> None:
+        self.max_bin = DEFAULT_MAX_BIN if max_bin is None else _whole_number("max_bin", max_bin)
+        check_max_bin(self.max_bin)
+        if ref is not None and not isinstance(ref, DMatrix):
+            raise TypeError(f"`ref` must be a DMatrix, got {type(ref)}.")
+        super().__init__(
+            data, label, weight=weight, base_margin=base_margin, missing=missing, silent=silent,
+            feature_names=feature_names, feature_types=feature_types, nthread=nthread, group=group, qid=qid,
+            label_lower_bound=label_lower_bound, label_upper_bound=label_upper_bound,
+            feature_weights=feature_weights, enable_categorical=enable_categorical, data_split_mode=data_split_mode,
+        )  # fmt: skip
+        self._ref = None if ref is None else weakref.ref(ref)
+        assert self.raw is not None
+        cuts = self._own_cuts() if ref is None else self._cuts_of(ref)
+        self._page = make_binned(self._ctx, self.raw, cuts)
+        self._page_max_bin = self.max_bin
+        self.raw = None
+
+    @property
+    def ref(self) -> "weakref.ReferenceType[DMatrix] | None":
+        """Weak reference to the data set whose bins are used, or None."""
+        return self._ref
+
+    def binned(self, ctx: Context, max_bin: int) -> BinnedPage:
+        """The bins made at construction; refuses any other `max_bin`."""
+        if max_bin != self.max_bin:
+            raise XGBoostError(_max_bin_message(max_bin, self.max_bin))
+        assert self._page is not None
+        return self._page
+
+    def _own_cuts(self) -> Cuts:
+        if self.num_col() == 0:
+            raise XGBoostError("Data must have at least 1 column.")
+        assert self.raw is not None
+        return make_cuts(self._ctx, self.raw, self.info.row_weight(), self.max_bin)
+
+    def _cuts_of(self, ref: DMatrix) -> Cuts:
+        if ref.num_col() != self.num_col():
+            raise XGBoostError(
+                f"The number of features must be the same as in `ref`: {self.num_col()} and {ref.num_col()}."
+            )
+        return ref.binned(self._ctx, self.max_bin).cuts
+
+    def _forget_bins(self) -> None:
+        """The data is gone: bins stay."""
+
+
+def _max_bin_message(wanted: int, made: int) -> str:
+    return (
+        f"Inconsistent `max_bin` ({wanted} vs. {made}). `max_bin` should be the same across different QuantileDMatrix, "
+        "and consistent with the Booster being trained."
+    )
+
+
+def _check_split_mode(mode: Any) -> None:
+    if int(mode) != DataSplitMode.ROW:
+        raise XGBoostError("Only data_split_mode=DataSplitMode.ROW is supported: workers share the data by rows.")
+
+
+def _whole_number(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise XGBoostError(f"Invalid type for: `{name}`, expecting an integer, got: {value!r}.")
+    return int(value)
+
+
+def _row_numbers(rindex: Any, n_rows: int) -> np.ndarray:
+    rows = np.asarray(rindex)
+    if rows.ndim != 1:
+        raise XGBoostError(f"rindex must have one dimension, got shape {rows.shape}.")
+    if rows.dtype == np.bool_:
+        if len(rows) != n_rows:
+            raise XGBoostError(f"A boolean rindex needs one value per row: {len(rows)} values for {n_rows} rows.")
+        return np.flatnonzero(rows)
+    rows = rows.astype(np.int64)
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
+        raise XGBoostError(f"rindex has row numbers outside of 0..{n_rows - 1}.")
+    return rows
+
+
+def _concatenate(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)

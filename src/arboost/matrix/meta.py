@@ -1,0 +1,256 @@
+"""What belongs to the rows and features besides the values: label, weight, margin, groups, names.
+
+`MetaInfo` owns float32 copies; every setter checks what it is given, so that the engine need not.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from arboost.matrix.adapt import column_values
+from arboost.runtime.errors import XGBoostError
+
+_FEATURE_TYPES = ("int", "float", "i", "q")
+_FLOAT_FIELDS = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound", "feature_weights")
+
+
+class MetaInfo:
+    """Label, weight and the rest of a data set of n_rows x n_features; None where the user gave nothing.
+
+    Attributes
+    ----------
+    label, base_margin
+        (n_rows,) or (n_rows, K) float32.
+    weight
+        (n_rows,) float32, or (n_groups,) where the rows are grouped.
+    label_lower_bound, label_upper_bound
+        (n_rows,) float32.
+    feature_weights
+        (n_features,) float32.
+    group_ptr
+        (n_groups + 1,) int64: rows group_ptr[g] .. group_ptr[g + 1] belong together.
+    """
+
+    def __init__(self, n_rows: int, n_features: int):
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.label: np.ndarray | None = None
+        self.weight: np.ndarray | None = None
+        self.base_margin: np.ndarray | None = None
+        self.label_lower_bound: np.ndarray | None = None
+        self.label_upper_bound: np.ndarray | None = None
+        self.feature_weights: np.ndarray | None = None
+        self.group_ptr: np.ndarray | None = None
+        self._feature_names: list[str] | None = None
+        self._feature_types: list[str] | None = None
+
+    def set_label(self, data: Any) -> None:
+        self.label = label = self._per_row(data, "label", many=True)
+        if label is not None and not np.isfinite(label).all():
+            self.label = None
+            raise XGBoostError("Label contains NaN, infinity or a value too large.")
+
+    def set_weight(self, data: Any) -> None:
+        weight = _vector(data, "weight")
+        if not (np.isfinite(weight) & (weight >= 0)).all():
+            raise XGBoostError("Weights must be positive values (no NaN, infinity or negative weight).")
+        if len(weight) > self.n_rows:
+            raise XGBoostError(_weight_message(len(weight), self.n_rows))
+        self.weight = weight if len(weight) else None
+
+    def set_base_margin(self, data: Any) -> None:
+        self.base_margin = self._per_row(data, "base_margin", many=True)
+
+    def set_label_lower_bound(self, data: Any) -> None:
+        self.label_lower_bound = self._per_row(data, "label_lower_bound", many=False)
+
+    def set_label_upper_bound(self, data: Any) -> None:
+        self.label_upper_bound = self._per_row(data, "label_upper_bound", many=False)
+
+    def set_feature_weights(self, data: Any) -> None:
+        weights = _vector(data, "feature_weights")
+        if not (np.isfinite(weights) & (weights >= 0)).all():
+            raise XGBoostError("Feature weight must be greater than 0 (no NaN, infinity or negative weight).")
+        if len(weights) not in (0, self.n_features):
+            raise XGBoostError(f"feature_weights has {len(weights)} values, but there are {self.n_features} features.")
+        self.feature_weights = weights if len(weights) else None
+
+    def set_group(self, data: Any) -> None:
+        """Sizes of the groups, in row order."""
+        sizes = _integers(data, "group")
+        if (sizes < 0).any():
+            raise XGBoostError("Invalid group structure: a group size is negative.")
+        self._set_group_ptr(np.concatenate([[0], np.cumsum(sizes)]) if len(sizes) else None)
+
+    def set_qid(self, data: Any) -> None:
+        """Group id of every row, not decreasing."""
+        qid = _integers(data, "qid")
+        if len(qid) != self.n_rows:
+            raise XGBoostError(f"`qid` has {len(qid)} values, but the data has {self.n_rows} rows.")
+        if (qid[1:] < qid[:-1]).any():
+            raise XGBoostError("`qid` must be sorted in non-decreasing order along with data.")
+        starts = np.flatnonzero(qid[1:] != qid[:-1]) + 1
+        self._set_group_ptr(np.concatenate([[0], starts, [len(qid)]]) if len(qid) else None)
+
+    def _set_group_ptr(self, ptr: np.ndarray | None) -> None:
+        if ptr is not None and ptr[-1] != self.n_rows:
+            raise XGBoostError(
+                "Invalid query group structure. The number of rows obtained from group doesn't equal to the actual "
+                f"number of rows given by data: {ptr[-1]} and {self.n_rows}."
+            )
+        self.group_ptr = None if ptr is None else ptr.astype(np.int64)
+
+    def set(self, field: str, data: Any) -> None:
+        """Sets a field by its XGBoost name."""
+        setter = getattr(self, f"set_{field}", None) if field in (*_FLOAT_FIELDS, "group", "qid") else None
+        if setter is None:
+            raise XGBoostError(f"Unknown key: {field}. The fields are {', '.join(_FLOAT_FIELDS)}, group and qid.")
+        setter(data)
+
+    def get(self, field: str) -> np.ndarray:
+        """A copy of a field by its XGBoost name; empty if it is not set."""
+        if field == "group_ptr":
+            return np.zeros(0, np.uint32) if self.group_ptr is None else self.group_ptr.astype(np.uint32)
+        if field == "qid":
+            raise XGBoostError("Retrieving `qid` is not supported; use `group_ptr` instead.")
+        if field not in _FLOAT_FIELDS:
+            raise XGBoostError(f"Unknown key: {field}. The fields are {', '.join(_FLOAT_FIELDS)} and group_ptr.")
+        values = getattr(self, field)
+        return np.zeros(0, np.float32) if values is None else values.copy()
+
+    def row_weight(self) -> np.ndarray | None:
+        """Weight of every row (a group's weight counts for each of its rows), or None; refuses a wrong length."""
+        weight = self.weight
+        if weight is None or len(weight) == self.n_rows:
+            return weight
+        sizes = np.zeros(0, np.int64) if self.group_ptr is None else np.diff(self.group_ptr)
+        if len(weight) != len(sizes):
+            raise XGBoostError(_weight_message(len(weight), self.n_rows, len(sizes)))
+        return np.repeat(weight, sizes)
+
+    def take(self, rows: np.ndarray) -> "MetaInfo":
+        """The same for a selection of rows; groups are dropped."""
+        info = MetaInfo(len(rows), self.n_features)
+        for field in ("label", "base_margin", "label_lower_bound", "label_upper_bound", "weight"):
+            values = getattr(self, field)
+            if values is not None and len(values) == self.n_rows:
+                setattr(info, field, values[rows])
+        info.feature_weights = self.feature_weights
+        info._feature_names, info._feature_types = self._feature_names, self._feature_types
+        return info
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        return None if self._feature_names is None else list(self._feature_names)
+
+    @feature_names.setter
+    def feature_names(self, names: Any) -> None:
+        names = _strings(names, "feature names")
+        if names is not None:
+            _check_length("feature names", len(names), self.n_features)
+            _check_names(names)
+        self._feature_names = names
+
+    @property
+    def feature_types(self) -> list[str] | None:
+        return None if self._feature_types is None else list(self._feature_types)
+
+    @feature_types.setter
+    def feature_types(self, types: Any) -> None:
+        types = _strings(types, "feature types")
+        if types is not None:
+            _check_length("feature types", len(types), self.n_features)
+            if "c" in types:
+                raise XGBoostError(
+                    "Categorical features (feature type 'c') are not supported yet: encode them as numbers."
+                )
+            if not set(types) <= set(_FEATURE_TYPES):
+                raise XGBoostError("All feature_types must be one of {int, float, i, q, c}.")
+        self._feature_types = types
+
+    def _per_row(self, data: Any, name: str, many: bool) -> np.ndarray | None:
+        """float32 (n_rows,), or (n_rows, K) where `many` and K > 1; None if empty."""
+        values = _floats(data, name)
+        if values.ndim > 2:
+            raise XGBoostError(f"Invalid shape: {values.shape} for {name}")
+        if not values.size:
+            return None
+        n_columns = values.size // max(1, self.n_rows)
+        if self.n_rows == 0 or values.size % self.n_rows or (n_columns > 1 and not many):
+            raise XGBoostError(f"Invalid size for `{name}`: {values.shape}. n_samples: {self.n_rows}.")
+        return values.reshape(self.n_rows, n_columns) if n_columns > 1 else values.reshape(-1)
+
+
+def _weight_message(n_weights: int, n_rows: int, n_groups: int = 0) -> str:
+    groups = f" (or of groups, {n_groups})" if n_groups else ""
+    return f"Size of weights must equal to number of rows{groups}: {n_weights} weights for {n_rows} rows."
+
+
+def _check_length(what: str, got: int, expected: int) -> None:
+    if got != expected:
+        raise XGBoostError(
+            f"{what} must have the same length as the number of data columns, expected {expected}, got {got}"
+        )
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise XGBoostError(f"feature_names must be unique. Duplicates found: {twice}")
+    if any(mark in name for name in names for mark in "[]<"):
+        raise XGBoostError("feature_names must be string, and may not contain [, ] or <")
+
+
+def _strings(values: Any, what: str) -> list[str] | None:
+    if values is None:
+        return None
+    if isinstance(values, str):
+        return [values]
+    try:
+        values = list(values)
+    except TypeError:
+        raise TypeError(f"Expecting a sequence of strings for {what}, got: {type(values)}") from None
+    if not all(isinstance(value, str) for value in values):
+        raise XGBoostError(f"{what.replace(' ', '_')} must be string, and may not contain [, ] or <")
+    return [str(value) for value in values]
+
+
+def _array(data: Any, name: str) -> np.ndarray:
+    """A NumPy array of numbers from an array, list, tuple, pandas object or anything with `__array__`."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.Series):
+        array = column_values(data)
+    elif pandas is not None and isinstance(data, pandas.DataFrame):
+        array = np.column_stack([column_values(data.iloc[:, k]) for k in range(data.shape[1])])
+    elif isinstance(data, (list, tuple)) or hasattr(data, "__array__"):
+        array = np.asarray(data)
+    else:
+        raise TypeError(f"Unsupported type for {name}: {type(data)}")
+    if array.dtype.kind not in "biufO":
+        raise XGBoostError(f"dtype {array.dtype} of {name} is not supported: pass numbers.")
+    return array
+
+
+def _floats(data: Any, name: str) -> np.ndarray:
+    array = _array(data, name)
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(array, dtype=np.float32, order="C")
+    except (TypeError, ValueError) as error:
+        raise XGBoostError(f"{name} cannot be converted to numbers: {error}.") from error
+
+
+def _vector(data: Any, name: str) -> np.ndarray:
+    values = _floats(data, name)
+    if values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 1):
+        raise XGBoostError(f"Invalid shape: {values.shape} for {name}")
+    return values.reshape(-1)
+
+
+def _integers(data: Any, name: str) -> np.ndarray:
+    array = _array(data, name).reshape(-1)
+    try:
+        return array.astype(np.int64)
+    except (TypeError, ValueError) as error:
+        raise XGBoostError(f"{name} cannot be converted to integers: {error}.") from error

@@ -1,0 +1,113 @@
+"""Areas under the ROC and the precision-recall curve, binary and one class against the rest.
+
+Weights become integers, so equal predictions may be summed in any order; the steps of the curve are then added in
+the order of the predictions. A set with one class only has no curve: NaN, with a warning, as in XGBoost.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from arboost.kernels.cpu import metric as kernels
+from arboost.kernels.cpu import sums
+from arboost.metrics.base import Metric, as_float32, register, require_label
+from arboost.metrics.multiclass import class_arrays
+from arboost.runtime import settings
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+
+
+@dataclass(frozen=True)
+class _AreaUnderCurve(Metric):
+    maximize = True
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        label = require_label(label, self.name)
+        pred = as_float32(pred)
+        if label.size and pred.size == label.size:
+            value = self._evaluate_binary(ctx, pred.reshape(-1), label.reshape(-1), weight)
+        elif label.size and label.size == len(pred):
+            value = self._evaluate_classes(ctx, *class_arrays(pred, label, self.name), weight)
+        elif label.size:
+            raise XGBoostError(f"{self.name}: {pred.size} predictions do not match {label.size} labels.")
+        else:
+            value = math.nan
+        if math.isnan(value):
+            settings.warn(f"{self.name}: dataset is empty, or contains only positive or negative samples.")
+        return value
+
+    def _evaluate_binary(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
+        if label.min() < 0.0 or label.max() > 1.0:
+            raise XGBoostError(f"{self.name}: label must be in [0, 1] for binary classification.")
+        whole = bool(((label == 0.0) | (label == 1.0)).all())
+        if weight is None and whole:
+            positive = label.astype(np.int64)
+            negative = 1 - positive
+        else:
+            w = np.ones(len(label), np.float32) if weight is None else weight
+            mass, _ = sums.fixed_point_weights(ctx, len(label), w)
+            share = np.rint(label.astype(np.float64) * mass).astype(np.int64)
+            positive = np.where(label == 1.0, mass, np.minimum(share, mass))
+            negative = mass - positive
+        return self._area(pred, positive, negative)[0]
+
+    def _evaluate_classes(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
+        """The mean over classes of each against the rest."""
+        mass = np.ones(len(label), np.int64)
+        if weight is not None:
+            mass, _ = sums.fixed_point_weights(ctx, len(label), weight)
+        tasks = [(pred, label, mass, k) for k in range(pred.shape[1])]
+        results = ctx.run_tasks(self._class_area, tasks)
+        return self._average(np.array([area for area, _ in results]), np.array([mass for _, mass in results]))
+
+    def _average(self, areas: np.ndarray, masses: np.ndarray) -> float:
+        """One number from the areas of the classes and their weights."""
+        raise NotImplementedError
+
+    def _class_area(self, pred: np.ndarray, label: np.ndarray, mass: np.ndarray, k: int) -> tuple[float, int]:
+        is_class = label == k
+        return self._area(np.ascontiguousarray(pred[:, k]), np.where(is_class, mass, 0), np.where(is_class, 0, mass))
+
+    def _area(self, pred: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> tuple[float, int]:
+        """The normalised area (NaN where one side has no weight) and the positive weight."""
+        n_positive, n_negative = int(positive.sum()), int(negative.sum())
+        if n_positive <= 0 or n_negative <= 0:
+            return math.nan, n_positive
+        return self._curve(kernels.rank_rows(pred), positive, negative, n_positive, n_negative), n_positive
+
+    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
+        """The normalised area for ranked rows and their integer weights."""
+        raise NotImplementedError
+
+
+@register
+@dataclass(frozen=True)
+class AreaUnderRoc(_AreaUnderCurve):
+    """Probability that a positive row is ranked above a negative one; classes count by their weight."""
+
+    base_name = "auc"
+
+    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
+        area = np.empty(1)
+        kernels.roc_area(ranked, positive, negative, area, 0, len(ranked))
+        return float(area[0]) / (float(n_pos) * float(n_neg))
+
+    def _average(self, areas: np.ndarray, masses: np.ndarray) -> float:
+        return float(math.fsum(areas * masses) / math.fsum(masses))
+
+
+@register
+@dataclass(frozen=True)
+class AreaUnderPrecisionRecall(_AreaUnderCurve):
+    """Precision averaged over recall; classes count equally."""
+
+    base_name = "aucpr"
+
+    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
+        area = np.empty(1)
+        kernels.precision_recall_area(ranked, positive, negative, n_pos, area, 0, len(ranked))
+        return float(area[0])
+
+    def _average(self, areas: np.ndarray, masses: np.ndarray) -> float:
+        return math.fsum(areas) / len(areas)

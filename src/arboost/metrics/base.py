@@ -1,0 +1,96 @@
+"""What every metric is: predictions and labels in, one number out, the same for any number of threads and workers.
+
+Predictions are the loss's `eval_transform` of the margins: (n_rows,), (n_rows, 1) or (n_rows, n_outputs) float32.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from arboost.params.resolve import LearnerParams
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One evaluation metric with its parameters.
+
+    Attributes
+    ----------
+    name
+        As XGBoost prints it, parameter included: "error@0.7".
+    maximize
+        Whether larger is better.
+    """
+
+    base_name: ClassVar[str]
+    maximize: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return self.base_name
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> "Metric":
+        """The metric from what follows "@" in its name (None if there is no "@") and the user's parameters."""
+        if argument is not None:
+            raise XGBoostError(f"Metric {cls.base_name} takes no parameter, found `{cls.base_name}@{argument}`.")
+        return cls()
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """The metric's value.
+
+        Parameters
+        ----------
+        ctx
+            Context: threads and communicator.
+        pred
+            (n_rows,) or (n_rows, n_outputs) predictions on the output scale.
+        label
+            (n_rows,) or (n_rows, n_targets).
+        weight
+            (n_rows,), or None for 1.
+        """
+        raise NotImplementedError
+
+
+MetricClass = TypeVar("MetricClass", bound=type[Metric])
+METRICS: dict[str, type[Metric]] = {}
+"""Every metric by XGBoost's name without its parameter."""
+
+
+def register(cls: MetricClass) -> MetricClass:
+    """Class decorator: make the metric known by its name."""
+    METRICS[cls.base_name] = cls
+    return cls
+
+
+def make_metric(name: str, params: LearnerParams) -> Metric:
+    """The metric of this name, such as "rmse" or "error@0.7".
+
+    Raises
+    ------
+    XGBoostError
+        The name is unknown (the message suggests a near one) or its parameter is bad.
+    """
+    base_name, at, argument = name.partition("@")
+    if base_name not in METRICS:
+        close = difflib.get_close_matches(base_name, METRICS, n=1)
+        hint = f" Did you mean `{close[0]}`?" if close else ""
+        raise XGBoostError(f"Unknown metric function {name}.{hint} Known metrics: {', '.join(sorted(METRICS))}.")
+    return METRICS[base_name].parse(argument if at else None, params)
+
+
+def as_float32(values: np.ndarray) -> np.ndarray:
+    """A C-contiguous float32 array; no copy if it is one."""
+    return np.ascontiguousarray(values, np.float32)
+
+
+def require_label(label: np.ndarray | None, name: str) -> np.ndarray:
+    """The labels as float32; raises XGBoostError if there are none."""
+    if label is None:
+        raise XGBoostError(f"label set cannot be empty: {name} needs labels.")
+    return as_float32(label)

@@ -1,0 +1,224 @@
+"""Metrics that are weighted means over rows (and targets): squared, absolute and log errors, likelihoods."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from arboost.kernels.cpu import metric as rows
+from arboost.kernels.cpu import sums
+from arboost.metrics.base import Metric, as_float32, register, require_label
+from arboost.params.resolve import LearnerParams
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+
+
+@dataclass(frozen=True)
+class MeanMetric(Metric):
+    """The weighted mean of one number per row and target."""
+
+    row_values: ClassVar[Any]  # (pred, label, *arguments, values, start, stop)
+
+    def arguments(self) -> tuple[Any, ...]:
+        """Parameters of `row_values`."""
+        return ()
+
+    def finish(self, mean: float) -> float:
+        """The metric from the mean."""
+        return mean
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        label = require_label(label, self.name)
+        pred = as_float32(pred)
+        if pred.size != label.size:
+            raise XGBoostError(
+                f"label and prediction size not match for {self.name}: {label.size} labels, {pred.size} predictions; "
+                "hint: use merror or mlogloss for multi-class classification."
+            )
+        pred, label, weight = pred.reshape(-1), label.reshape(-1), _spread(weight, label)
+        return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
+
+
+def mean_over_rows(ctx: Context, n: int, weight: np.ndarray | None, row_values: Any, *args: Any) -> float:
+    """The weighted mean of what `row_values` gives; the sum, as in XGBoost, where the weights sum to 0."""
+    total = sums.sum_rows(ctx, n, weight, row_values, *args)
+    total_weight = sums.sum_weights(ctx, n, weight)
+    return total / total_weight if total_weight != 0.0 else total
+
+
+def _spread(weight: np.ndarray | None, label: np.ndarray) -> np.ndarray | None:
+    """Row weights repeated for every target."""
+    if weight is None or label.size == weight.size:
+        return weight
+    return np.repeat(weight, label.size // max(weight.size, 1))
+
+
+@register
+@dataclass(frozen=True)
+class RootMeanSquaredError(MeanMetric):
+    base_name = "rmse"
+    row_values = staticmethod(rows.squared_error)
+
+    def finish(self, mean: float) -> float:
+        return _root(mean)
+
+
+@register
+@dataclass(frozen=True)
+class RootMeanSquaredLogError(MeanMetric):
+    base_name = "rmsle"
+    row_values = staticmethod(rows.squared_log_error)
+
+    def finish(self, mean: float) -> float:
+        return _root(mean)
+
+
+def _root(mean: float) -> float:
+    return math.sqrt(mean) if mean >= 0.0 else math.nan
+
+
+@register
+@dataclass(frozen=True)
+class MeanAbsoluteError(MeanMetric):
+    base_name = "mae"
+    row_values = staticmethod(rows.absolute_error)
+
+
+@register
+@dataclass(frozen=True)
+class MeanAbsolutePercentageError(MeanMetric):
+    base_name = "mape"
+    row_values = staticmethod(rows.relative_error)
+
+
+@register
+@dataclass(frozen=True)
+class MeanPseudoHuberError(MeanMetric):
+    base_name = "mphe"
+    row_values: ClassVar[Any] = staticmethod(rows.pseudo_huber)
+    huber_slope: float = 1.0
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        super().parse(argument, params)
+        return cls(params.huber_slope)
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (self.huber_slope,)
+
+
+@register
+@dataclass(frozen=True)
+class LogLoss(MeanMetric):
+    base_name = "logloss"
+    row_values = staticmethod(rows.log_loss)
+
+
+@register
+@dataclass(frozen=True)
+class BinaryError(MeanMetric):
+    """Share of rows on the wrong side of a threshold."""
+
+    base_name = "error"
+    row_values: ClassVar[Any] = staticmethod(rows.wrong_side)
+    threshold: float = 0.5
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        return cls() if argument is None else cls(_number(argument, "the threshold value for the error metric"))
+
+    @property
+    def name(self) -> str:
+        return "error" if self.threshold == 0.5 else f"error@{self.threshold:g}"
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (np.float32(self.threshold),)
+
+
+@register
+@dataclass(frozen=True)
+class PoissonLogLoss(MeanMetric):
+    base_name = "poisson-nloglik"
+    row_values = staticmethod(rows.poisson_log_loss)
+
+
+@register
+@dataclass(frozen=True)
+class GammaLogLoss(MeanMetric):
+    base_name = "gamma-nloglik"
+    row_values = staticmethod(rows.gamma_log_loss)
+
+
+@register
+@dataclass(frozen=True)
+class GammaDeviance(MeanMetric):
+    base_name = "gamma-deviance"
+    row_values = staticmethod(rows.gamma_deviance)
+
+    def finish(self, mean: float) -> float:
+        return 2.0 * mean
+
+
+@register
+@dataclass(frozen=True)
+class TweedieLogLoss(MeanMetric):
+    base_name = "tweedie-nloglik"
+    row_values: ClassVar[Any] = staticmethod(rows.tweedie_log_loss)
+    power: float = 1.5
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        if argument is None:
+            raise XGBoostError(
+                "tweedie-nloglik must be in format tweedie-nloglik@rho, for example tweedie-nloglik@1.5."
+            )
+        power = _number(argument, "the variance power of tweedie-nloglik")
+        if not 1.0 <= power < 2.0:
+            raise XGBoostError(f"tweedie variance power must be in interval [1, 2), found {argument}.")
+        return cls(power)
+
+    @property
+    def name(self) -> str:
+        return f"tweedie-nloglik@{self.power:g}"
+
+    def arguments(self) -> tuple[Any, ...]:
+        return (self.power,)
+
+
+@register
+@dataclass(frozen=True)
+class QuantileError(Metric):
+    """Mean pinball loss over rows and the quantiles of `quantile_alpha`, one prediction column each."""
+
+    base_name = "quantile"
+    quantile_alpha: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        super().parse(argument, params)
+        if not params.quantile_alpha:
+            raise XGBoostError("The quantile metric needs the parameter quantile_alpha.")
+        return cls(tuple(params.quantile_alpha))
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        label = require_label(label, self.name)
+        pred = as_float32(pred)
+        n_alphas = len(self.quantile_alpha)
+        if pred.size != label.size * n_alphas:
+            raise XGBoostError(
+                f"The quantile metric expects {n_alphas} predictions a label (one for each quantile_alpha), "
+                f"found {pred.size} predictions and {label.size} labels."
+            )
+        flat_label = np.repeat(label.reshape(-1), n_alphas)
+        alpha = np.tile(np.array(self.quantile_alpha, np.float64), label.size)
+        args = (pred.reshape(-1), flat_label, alpha)
+        return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), rows.pinball, *args)
+
+
+def _number(text: str, what: str) -> float:
+    """A number in a metric's name, as float32 is what XGBoost reads."""
+    try:
+        return float(np.float32(text))
+    except ValueError:
+        raise XGBoostError(f"unable to parse {what}: {text!r} is not a number.") from None

@@ -1,0 +1,167 @@
+"""Model files: a SavedModel to bytes or a path, and back.
+
+The format of bytes is told from their first characters, the format of a new file from its extension. A file is
+written beside its place and moved there when complete, so a crash or a full disk cannot destroy the model it replaces.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+import warnings
+from typing import Literal
+
+from arboost.modelio import json_text, ubjson
+from arboost.modelio.json_model import from_dict, to_dict
+from arboost.modelio.schema import SavedModel
+from arboost.runtime.errors import ModelFileError, XGBoostError
+
+Format = Literal["json", "ubj"]
+Buffer = bytes | bytearray | memoryview
+PathLike = str | os.PathLike[str]
+
+
+def save_bytes(model: SavedModel, format: Format = "ubj") -> bytearray:
+    """Serialise a model.
+
+    Parameters
+    ----------
+    model : SavedModel
+        The model.
+    format : {"json", "ubj"}
+        JSON text or Universal Binary JSON.
+
+    Returns
+    -------
+    bytearray
+        The same bytes for the same model, always.
+    """
+    if format == "json":
+        return json_text.encode(to_dict(model))
+    if format == "ubj":
+        return ubjson.encode(to_dict(model))
+    raise XGBoostError(f"Unknown model format: `{format}`. Expecting UBJSON (`ubj`) or JSON (`json`).")
+
+
+def load_bytes(buffer: Buffer) -> SavedModel:
+    """Read a model from the bytes of a JSON or UBJSON file.
+
+    Parameters
+    ----------
+    buffer : bytes, bytearray or memoryview
+        The whole file.
+
+    Returns
+    -------
+    SavedModel
+        A model whose every invariant has been checked.
+
+    Raises
+    ------
+    ModelFileError
+        If the bytes are not a complete, consistent model; the message names the field.
+    """
+    if _sniff(bytes(memoryview(buffer)[:64])) == "ubj":
+        return from_dict(ubjson.decode(buffer))
+    try:
+        return from_dict(json_text.decode(buffer))
+    except json_text.DoubleRoundingError:
+        return from_dict(json_text.decode(buffer, exact=True))
+
+
+def _sniff(start: bytes) -> Format:
+    """The format of a model that starts with these bytes."""
+    text = start.lstrip()
+    if not text:
+        raise ModelFileError("The model is empty.")
+    if text[:1] == b"{":
+        after = text[1:].lstrip()[:1]
+        if after in (b'"', b"}", b""):
+            return "json"
+        if start[:1] == b"{":
+            return "ubj"
+    raise ModelFileError(
+        "Not a JSON or UBJSON model. Models in the binary format of XGBoost before 3.1 must first be loaded by an"
+        " XGBoost of that time and saved again as `.json` or `.ubj`."
+    )
+
+
+def format_of_path(path: PathLike) -> Format:
+    """The format that a file name asks for; UBJSON, with a warning, unless it ends with .json or .ubj."""
+    extension = os.path.splitext(os.fspath(path))[1].lower()
+    if extension == ".json":
+        return "json"
+    if extension != ".ubj":
+        warnings.warn(
+            "Saving model in the UBJSON format as default. You can use a file extension: `json` or `ubj` to choose"
+            " between formats.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return "ubj"
+
+
+def save_path(model: SavedModel, path: PathLike) -> None:
+    """Write a model file.
+
+    Parameters
+    ----------
+    model : SavedModel
+        The model.
+    path : str or path-like
+        `~` stands for the home directory. The extension chooses the format, see `format_of_path`.
+    """
+    target = os.path.realpath(os.path.expanduser(os.fspath(path)))
+    data = save_bytes(model, format_of_path(path))
+    try:
+        _replace_file(target, data)
+    except OSError as error:
+        raise XGBoostError(f"Opening {os.fspath(path)} for writing failed: {error.strerror}") from error
+
+
+def _replace_file(target: str, data: bytearray) -> None:
+    """Put data at target in one step; a pipe or device is written to directly."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(target, "wb") as file:
+            file.write(data)
+        return
+    draft = f"{target}.{secrets.token_hex(4)}.tmp"
+    try:
+        with open(draft, "xb") as file:
+            file.write(data)
+        if mode is not None:
+            os.chmod(draft, stat.S_IMODE(mode))
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def load_path(path: PathLike) -> SavedModel:
+    """Read a model file of either format.
+
+    Parameters
+    ----------
+    path : str or path-like
+        `~` stands for the home directory.
+
+    Returns
+    -------
+    SavedModel
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read or is not a complete, consistent model.
+    """
+    try:
+        with open(os.path.expanduser(os.fspath(path)), "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ModelFileError(f"Opening {os.fspath(path)} failed: {error.strerror}") from error
+    return load_bytes(data)

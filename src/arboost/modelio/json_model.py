@@ -1,0 +1,473 @@
+"""XGBoost's model document: SavedModel <-> nested dict.
+
+`to_dict` and `from_dict` know the field names; both file formats share them. In the dict a typed array is a NumPy
+array (UBJSON needs its type); JSON text gives lists, which `from_dict` accepts too. Numbers inside *_param objects are
+strings. Files of older XGBoost lack fields that later versions added; the default of each stands where it is read.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from arboost.modelio.json_text import DoubleRoundingError, is_midpoint, nearest_float32, print_floats
+from arboost.modelio.schema import (
+    CATEGORY_DTYPES,
+    DELETED,
+    FORMAT_VERSION,
+    MAX_INT32,
+    MODEL_PATH,
+    PARAM_PATH,
+    SavedModel,
+    check_model,
+    fail,
+)
+from arboost.tree.model import NO_PARENT, Tree
+
+_REQUIRED = object()
+_MAX_OBJECTIVE_DEPTH = 8
+_FLOAT32 = np.finfo(np.float32)
+_NO_THRESHOLD = np.float32(1e-45)  # XGBoost's filler for the threshold of a categorical split
+_INTEGER = re.compile(r"-?[0-9]{1,10}")
+
+
+class _Fields:
+    """A JSON object and its path in the file; every getter checks the type and names the field if it is wrong."""
+
+    def __init__(self, value: Any, path: str) -> None:
+        if not isinstance(value, dict):
+            fail(path or "model file", f"expected an object, found {_kind(value)}")
+        self._value = value
+        self._path = path
+
+    def path(self, key: str) -> str:
+        return f"{self._path}.{key}" if self._path else key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._value
+
+    def get(self, key: str) -> Any:
+        if key not in self._value:
+            fail(self.path(key), "the field is missing")
+        return self._value[key]
+
+    def items(self) -> list[tuple[str, Any]]:
+        return list(self._value.items())
+
+    def child(self, key: str) -> "_Fields":
+        return _Fields(self.get(key), self.path(key))
+
+    def array(self, key: str) -> list[Any]:
+        value = self.get(key)
+        if not isinstance(value, list):
+            fail(self.path(key), f"expected an array, found {_kind(value)}")
+        return value
+
+    def text(self, key: str) -> str:
+        return _text(self.get(key), self.path(key))
+
+    def texts(self, key: str) -> list[str] | None:
+        """An array of strings; None if absent or empty."""
+        if key not in self._value:
+            return None
+        return [_text(v, f"{self.path(key)}[{i}]") for i, v in enumerate(self.array(key))] or None
+
+    def param(self, key: str, lower: int, default: Any = _REQUIRED) -> int:
+        """An integer written as a string, from lower to 2^31 - 1."""
+        if default is not _REQUIRED and key not in self._value:
+            return default
+        text = self.text(key)
+        if not _INTEGER.fullmatch(text) or not lower <= int(text) <= MAX_INT32:
+            fail(self.path(key), f"expected an integer from {lower} to {MAX_INT32} in a string, found {text[:40]!r}")
+        return int(text)
+
+    def ints(self, key: str, dtype: Any, default: np.ndarray | None = None) -> np.ndarray:
+        if default is not None and key not in self._value:
+            return default
+        return _int_array(self.get(key), dtype, self.path(key))
+
+    def floats(self, key: str, finite: bool = True) -> np.ndarray:
+        return _float_array(self.get(key), self.path(key), finite)
+
+
+def _kind(value: Any) -> str:
+    """The name of a value's type for an error message."""
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer"}
+    names |= {float: "a number", type(None): "null", np.ndarray: "an array of numbers"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _text(value: Any, path: str) -> str:
+    """A string that can be written as UTF-8."""
+    if not isinstance(value, str):
+        fail(path, f"expected a string, found {_kind(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            fail(path, f"a string that is not valid Unicode: {error.reason}")
+    return value
+
+
+def _int_array(value: Any, dtype: Any, path: str) -> np.ndarray:
+    """A list or array of integers as dtype; booleans are accepted, as XGBoost before 1.6 wrote default_left."""
+    if isinstance(value, list):
+        kinds = set(map(type, value))
+        if not kinds <= {int, bool}:
+            fail(path, f"expected integers, found {_kind(next(v for v in value if type(v) not in (int, bool)))}")
+        try:
+            values = np.array(value, np.int64)
+        except OverflowError:
+            fail(path, "an integer that does not fit 64 bits")
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        values = value
+    else:
+        fail(path, f"expected an array of integers, found {_kind(value)}")
+    limits = np.iinfo(dtype)
+    if values.size and (values.min() < limits.min or values.max() > limits.max):
+        fail(path, f"an integer outside {limits.min}..{limits.max}")
+    return values.astype(dtype)
+
+
+def _float_array(value: Any, path: str, finite: bool) -> np.ndarray:
+    """A list or array of numbers as float32."""
+    if isinstance(value, list):
+        kinds = set(map(type, value))
+        if not kinds <= {float, int}:
+            fail(path, f"expected numbers, found {_kind(next(v for v in value if type(v) not in (int, float)))}")
+        try:
+            values = np.array(value, np.float64)
+        except OverflowError:
+            fail(path, "an integer too large for a number")
+        if any(type(value[i]) is float for i in np.flatnonzero(is_midpoint(values))):
+            raise DoubleRoundingError
+    elif isinstance(value, np.ndarray):
+        values = value
+    else:
+        fail(path, f"expected an array of numbers, found {_kind(value)}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = values.astype(np.float32)
+    if finite and not np.all(np.isfinite(result)):
+        fail(path, f"entry {int(np.argmin(np.isfinite(result)))} is not a finite number")
+    return result
+
+
+def from_dict(doc: Any) -> SavedModel:
+    """Read a model document.
+
+    Parameters
+    ----------
+    doc : dict
+        The parsed JSON or UBJSON of a model saved by XGBoost 1.x to 3.x or by this package.
+
+    Returns
+    -------
+    SavedModel
+        A model that satisfies `check_model`.
+
+    Raises
+    ------
+    ModelFileError
+        Naming the first field that is missing or wrong.
+    """
+    root = _Fields(doc, "")
+    learner = root.child("learner")
+    booster = learner.child("gradient_booster")
+    name = booster.text("name")
+    if name != "gbtree":
+        fail(
+            booster.path("name"),
+            f"the booster {name[:40]!r} is not supported yet, only 'gbtree' models can be loaded",
+        )
+    param = learner.child("learner_model_param")
+    n_features = param.param("num_feature", lower=1)
+    n_classes = param.param("num_class", lower=0, default=0)
+    n_targets = param.param("num_target", lower=1, default=1)  # absent before 1.6
+    forest = booster.child("model")
+    trees, num_parallel_tree = _read_trees(forest)
+    model = SavedModel(
+        n_features=n_features,
+        objective=_read_objective(learner.child("objective")),
+        base_score=_read_base_score(param.text("base_score")),
+        trees=trees,
+        tree_info=forest.ints("tree_info", np.int32).tolist(),
+        num_parallel_tree=num_parallel_tree,
+        n_classes=n_classes,
+        n_targets=n_targets,
+        boost_from_average=param.param("boost_from_average", lower=0, default=1) != 0,  # absent before 2.0
+        attributes=_checked_attributes(learner.child("attributes").items() if "attributes" in learner else []),
+        feature_names=learner.texts("feature_names"),  # absent before 1.4
+        feature_types=learner.texts("feature_types"),
+        cats=_read_cats(forest.child("cats")) if "cats" in forest else None,  # absent before 3.1
+        version=_read_version(root),
+    )
+    model.iteration_ptr = _read_iteration_ptr(forest, model)
+    check_model(model)
+    return model
+
+
+def _read_version(root: _Fields) -> tuple[int, int, int]:
+    """[major, minor, patch]; files without one are old."""
+    if "version" not in root:
+        return (0, 0, 0)
+    version = root.ints("version", np.int32)
+    if len(version) != 3 or version.min() < 0:
+        fail("version", "expected three non-negative integers")
+    major, minor, patch = version.tolist()
+    return (major, minor, patch)
+
+
+def _checked_attributes(pairs: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """User attributes, all of them strings."""
+    return {_text(k, "learner.attributes"): _text(v, f"learner.attributes.{k}") for k, v in pairs}
+
+
+def _read_base_score(text: str) -> tuple[float, ...]:
+    """A number, or since 3.1 a list of numbers, in a string."""
+    path = f"{PARAM_PATH}.base_score"
+    try:
+        scores = json.loads(text, parse_float=nearest_float32)
+    except (ValueError, RecursionError):
+        fail(path, f"expected a number or a list of numbers in a string, found {text[:40]!r}")
+    values = _float_array(scores if isinstance(scores, list) else [scores], path, finite=True)
+    return tuple(values.tolist())
+
+
+def _read_objective(fields: _Fields) -> dict[str, Any]:
+    """The loss and its parameters, unknown ones included."""
+    fields.text("name")
+    return {k: _plain(v, fields.path(k), _MAX_OBJECTIVE_DEPTH) for k, v in fields.items()}
+
+
+def _plain(value: Any, path: str, depth: int) -> Any:
+    """A value of the objective: strings, integers and objects stay, an array of numbers becomes a list of float32."""
+    if depth == 0:
+        fail(path, "too many levels")
+    if isinstance(value, dict):
+        return {_text(k, path): _plain(v, f"{path}.{k}", depth - 1) for k, v in value.items()}
+    if isinstance(value, str):
+        return _text(value, path)
+    if isinstance(value, bool) or (isinstance(value, int) and abs(value) <= MAX_INT32):
+        return value
+    if isinstance(value, (list, np.ndarray)):
+        return _float_array(value, path, finite=True).tolist()
+    fail(path, f"unexpected {_kind(value)}")
+
+
+def _read_iteration_ptr(forest: _Fields, model: SavedModel) -> list[int]:
+    """First tree of every round; before 2.0 it followed from the number of outputs and num_parallel_tree."""
+    if "iteration_indptr" in forest:
+        return forest.ints("iteration_indptr", np.int32).tolist()
+    n_trees, step = len(model.trees), model.n_groups * model.num_parallel_tree
+    if n_trees % step:
+        fail(f"{MODEL_PATH}.trees", f"{n_trees} trees do not make whole rounds of {step}")
+    return list(range(0, n_trees + 1, step)) if n_trees else [0]
+
+
+def _read_trees(forest: _Fields) -> tuple[list[Tree], int]:
+    """All trees in the order of their ids, and num_parallel_tree."""
+    param = forest.child("gbtree_model_param")
+    n_trees = param.param("num_trees", lower=0)
+    documents = forest.array("trees")
+    if len(documents) != n_trees:
+        fail(forest.path("trees"), f"{len(documents)} trees where num_trees is {n_trees}")
+    trees: list[Tree | None] = [None] * n_trees
+    for i, document in enumerate(documents):
+        fields = _Fields(document, f"{forest.path('trees')}[{i}]")
+        place = fields.get("id") if "id" in fields else i
+        if type(place) is not int or not 0 <= place < n_trees or trees[place] is not None:
+            fail(fields.path("id"), f"the ids of the trees must be 0 to {n_trees - 1}, each once")
+        trees[place] = _read_tree(fields)
+    return [tree for tree in trees if tree is not None], param.param("num_parallel_tree", lower=1, default=1)
+
+
+def _read_tree(fields: _Fields) -> Tree:
+    """One tree; lengths and links are checked later by check_tree."""
+    param = fields.child("tree_param")
+    n_nodes = param.param("num_nodes", lower=1)
+    if param.param("size_leaf_vector", lower=0, default=0) > 1:
+        fail(param.path("size_leaf_vector"), "gbtree with vector leaves (multi_output_tree) is not supported yet")
+    left = fields.ints("left_children", np.int32)
+    if len(left) != n_nodes:
+        fail(fields.path("left_children"), f"{len(left)} entries where num_nodes is {n_nodes}")
+    parent = fields.ints("parents", np.int32)
+    if len(parent) and parent[0] == -1:
+        parent[0] = NO_PARENT
+    split_type = fields.ints("split_type", np.uint8, np.zeros(0, np.uint8))  # this and categories*: absent before 1.3
+    threshold = fields.floats("split_conditions", finite=False)
+    if np.any(split_type):
+        if split_type.shape == threshold.shape:
+            threshold[(split_type == 1) & np.isnan(threshold)] = _NO_THRESHOLD  # 1.x wrote NaN
+    else:
+        if len(split_type) not in (0, n_nodes):
+            fail(fields.path("split_type"), f"{len(split_type)} entries where num_nodes is {n_nodes}")
+        split_type = np.zeros(0, np.uint8)
+    tree = Tree(
+        left=left,
+        right=fields.ints("right_children", np.int32),
+        parent=parent,
+        feature=fields.ints("split_indices", np.int32),
+        threshold=threshold,
+        default_left=fields.ints("default_left", np.uint8),
+        gain=fields.floats("loss_changes"),
+        cover=fields.floats("sum_hessian"),
+        base_weight=fields.floats("base_weights"),
+        n_features=param.param("num_feature", lower=0),
+        split_type=split_type,
+        categories=fields.ints("categories", np.int32, np.zeros(0, np.int32)),
+        categories_nodes=fields.ints("categories_nodes", np.int32, np.zeros(0, np.int32)),
+        categories_segments=fields.ints("categories_segments", np.int64, np.zeros(0, np.int64)),
+        categories_sizes=fields.ints("categories_sizes", np.int64, np.zeros(0, np.int64)),
+    )
+    n_deleted = _count_deleted(tree)
+    if param.param("num_deleted", lower=0, default=n_deleted) != n_deleted:
+        fail(param.path("num_deleted"), f"differs from the {n_deleted} nodes that are marked as deleted")
+    return tree
+
+
+def _count_deleted(tree: Tree) -> int:
+    """Number of nodes that pruning has cut off."""
+    return int(np.count_nonzero(tree.feature == DELETED))
+
+
+def _read_cats(fields: _Fields) -> dict[str, Any] | None:
+    """The category container as plain lists; None if empty."""
+    encodings = []
+    for i, document in enumerate(fields.array("enc")):
+        enc = _Fields(document, f"{fields.path('enc')}[{i}]")
+        if "type" in enc:
+            code = enc.get("type")
+            if type(code) is not int or code not in CATEGORY_DTYPES:
+                fail(enc.path("type"), f"unknown type of categories {code!r:.40}")
+            encodings.append({"type": code, "values": enc.ints("values", CATEGORY_DTYPES[code]).tolist()})
+        else:
+            offsets, values = enc.ints("offsets", np.int32), enc.ints("values", np.int8)
+            encodings.append({"offsets": offsets.tolist(), "values": values.tolist()})
+    cats = {
+        "enc": encodings,
+        "feature_segments": fields.ints("feature_segments", np.int32).tolist(),
+        "sorted_idx": fields.ints("sorted_idx", np.int32).tolist(),
+    }
+    if not any(cats.values()):
+        return None
+    return cats
+
+
+def to_dict(model: SavedModel) -> dict[str, Any]:
+    """The document of a model, in the layout of XGBoost `FORMAT_VERSION`.
+
+    Parameters
+    ----------
+    model : SavedModel
+        Must satisfy `check_model`; otherwise ModelFileError names the field.
+
+    Returns
+    -------
+    dict
+        Nested dicts and lists of strings and integers; typed arrays are NumPy arrays.
+    """
+    check_model(model)
+    return {
+        "learner": {
+            "attributes": _checked_attributes(model.attributes.items()),
+            "feature_names": _write_texts(model.feature_names, "learner.feature_names"),
+            "feature_types": _write_texts(model.feature_types, "learner.feature_types"),
+            "gradient_booster": {
+                "model": {
+                    "cats": _write_cats(model.cats),
+                    "gbtree_model_param": {
+                        "num_parallel_tree": str(model.num_parallel_tree),
+                        "num_trees": str(len(model.trees)),
+                    },
+                    "iteration_indptr": [int(i) for i in model.iteration_ptr],
+                    "tree_info": [int(group) for group in model.tree_info],
+                    "trees": [_write_tree(tree, i) for i, tree in enumerate(model.trees)],
+                },
+                "name": model.booster,
+            },
+            "learner_model_param": {
+                "base_score": print_floats(np.asarray(model.base_score, np.float32)),
+                "boost_from_average": str(int(model.boost_from_average)),
+                "num_class": str(model.n_classes),
+                "num_feature": str(model.n_features),
+                "num_target": str(model.n_targets),
+            },
+            "objective": _write_objective(model.objective),
+        },
+        "version": list(FORMAT_VERSION),
+    }
+
+
+def _write_texts(values: list[str] | None, path: str) -> list[str]:
+    """A list of strings, each of which UTF-8 can hold."""
+    return [_text(value, f"{path}[{i}]") for i, value in enumerate(values or [])]
+
+
+def _write_objective(objective: dict[str, Any]) -> dict[str, Any]:
+    """The objective, its lists of numbers as float32 arrays."""
+    return _typed(_read_objective(_Fields(objective, "learner.objective")))
+
+
+def _typed(value: Any) -> Any:
+    """The same value with every list as a float32 array."""
+    if isinstance(value, dict):
+        return {k: _typed(v) for k, v in value.items()}
+    return np.asarray(value, np.float32) if isinstance(value, list) else value
+
+
+def _write_cats(cats: dict[str, Any] | None) -> dict[str, Any]:
+    """The category container with the array types that XGBoost expects."""
+    cats = cats or {"enc": [], "feature_segments": [], "sorted_idx": []}
+    encodings: list[dict[str, Any]] = []
+    for enc in cats["enc"]:
+        if "type" in enc:
+            values = np.asarray(enc["values"], CATEGORY_DTYPES[enc["type"]])
+            encodings.append({"type": int(enc["type"]), "values": values})
+        else:
+            offsets, values = np.asarray(enc["offsets"], np.int32), np.asarray(enc["values"], np.int8)
+            encodings.append({"offsets": offsets, "values": values})
+    return {
+        "enc": encodings,
+        "feature_segments": np.asarray(cats["feature_segments"], np.int32),
+        "sorted_idx": np.asarray(cats["sorted_idx"], np.int32),
+    }
+
+
+def _write_tree(tree: Tree, tree_id: int) -> dict[str, Any]:
+    """One tree's arrays under XGBoost's names."""
+    n_nodes = tree.n_nodes
+    split_type = tree.split_type if len(tree.split_type) else np.zeros(n_nodes, np.uint8)
+    return {
+        "base_weights": _finite(tree.base_weight),
+        "categories": tree.categories.astype(np.int32),
+        "categories_nodes": tree.categories_nodes.astype(np.int32),
+        "categories_segments": tree.categories_segments.astype(np.int64),
+        "categories_sizes": tree.categories_sizes.astype(np.int64),
+        "default_left": tree.default_left.astype(np.uint8),
+        "id": tree_id,
+        "left_children": tree.left.astype(np.int32),
+        "loss_changes": _finite(tree.gain),
+        "parents": tree.parent.astype(np.int32),
+        "right_children": tree.right.astype(np.int32),
+        "split_conditions": tree.threshold.astype(np.float32),
+        "split_indices": tree.feature.astype(np.int32),
+        "split_type": split_type.astype(np.uint8),
+        "sum_hessian": _finite(tree.cover),
+        "tree_param": {
+            "num_deleted": str(_count_deleted(tree)),
+            "num_feature": str(tree.n_features),
+            "num_nodes": str(n_nodes),
+            "size_leaf_vector": "1",
+        },
+    }
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Statistics as finite float32, so that an overflowed gain cannot make a file unreadable."""
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    if np.all(np.isfinite(values)):
+        return values
+    return np.nan_to_num(values, nan=0.0, posinf=float(_FLOAT32.max), neginf=float(_FLOAT32.min))

@@ -1,0 +1,289 @@
+"""From what a user wrote to frozen, typed parameters: after this no string of theirs travels.
+
+`normalize` gives canonical names to raw values (what a Booster keeps), `merge` adds later ones, `resolve` checks
+everything and returns the tuples that the engine reads. Where two spellings of one parameter are given at once the
+alphabetically later one is taken, as XGBoost does, with a warning if they disagree.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from arboost.params.spec import closest
+from arboost.params.table import ALIASES, HINTS, PARAMS, REMOVED
+from arboost.runtime import settings
+from arboost.runtime.errors import XGBoostError
+
+ParamsLike = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
+
+POISSON_MAX_DELTA_STEP = 0.7
+
+
+class TreeParams(NamedTuple):
+    """What a grower reads. Floats are float32 values."""
+
+    eta: float
+    gamma: float
+    max_depth: int
+    max_leaves: int
+    min_child_weight: float
+    reg_lambda: float
+    reg_alpha: float
+    max_delta_step: float
+    max_bin: int
+    grow_policy: str
+    subsample: float
+    sampling_method: str
+    colsample_bytree: float
+    colsample_bylevel: float
+    colsample_bynode: float
+    num_parallel_tree: int
+    tree_method: str
+
+
+class LearnerParams(NamedTuple):
+    """What the round loop, losses and metrics read."""
+
+    booster: str
+    objective: str
+    base_score: float | tuple[float, ...] | None
+    num_class: int
+    eval_metric: tuple[str, ...]
+    disable_default_eval_metric: bool
+    seed: int
+    seed_per_iteration: bool
+    nthread: int  # 0 or negative: all cores
+    device: str
+    verbosity: int
+    validate_parameters: bool
+    scale_pos_weight: float
+    quantile_alpha: tuple[float, ...]
+    tweedie_variance_power: float
+    huber_slope: float
+    max_delta_step: float  # the Poisson loss's
+    multi_strategy: str
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Checked parameters. `given` holds the typed values the user set, by canonical name."""
+
+    tree: TreeParams
+    learner: LearnerParams
+    given: Mapping[str, Any]
+    unknown: tuple[str, ...]  # names nobody knows
+    unused: tuple[str, ...]  # known names that nothing reads with this booster, objective and metrics
+
+
+class _Collected(NamedTuple):
+    """Raw values by canonical name, the names as the user spelled them, and disagreements of aliases."""
+
+    values: dict[str, Any]
+    spelled: dict[str, str]
+    conflicts: list[str]
+
+
+_TREE_FIELDS = frozenset(TreeParams._fields)
+_LEARNER_FIELDS = frozenset(LearnerParams._fields)
+
+
+def _default(name: str) -> Any:
+    """A table default as the parser would return it (floats rounded to float32)."""
+    param = PARAMS[name]
+    return param.parse(param.default) if param.type is float else param.default
+
+
+_TREE_DEFAULTS = TreeParams(**{name: _default(name) for name in TreeParams._fields})
+_LEARNER_DEFAULTS = LearnerParams(**{name: _default(name) for name in LearnerParams._fields})
+
+
+def normalize(params: ParamsLike) -> dict[str, Any]:
+    """Raw values by canonical name; None means not set; repeated `eval_metric` become one list."""
+    return _collect(params).values
+
+
+def merge(old: Mapping[str, Any], new: ParamsLike) -> dict[str, Any]:
+    """`old` (normalized) with later parameters: each replaces the earlier value, `eval_metric` is added to it."""
+    values = normalize(new)
+    if "eval_metric" in values and "eval_metric" in old:
+        values["eval_metric"] = _as_list(old["eval_metric"]) + _as_list(values["eval_metric"])
+    return {**old, **values}
+
+
+def resolve(params: ParamsLike, warn: bool = True) -> Resolved:
+    """Check parameters and freeze them.
+
+    Parameters
+    ----------
+    params :
+        A dict or a list of (name, value) pairs, under XGBoost's names or aliases; values may be strings.
+    warn :
+        Warn about unknown or unused names (unless `validate_parameters` is off or verbosity is 0). Under
+        `config_context(strict_parameters=True)` they are errors in any case.
+    """
+    values, spelled, conflicts = _collect(params)
+    if "objective" in values:
+        values["objective"] = _objective(values["objective"], warn)
+    unknown = tuple(sorted(name for name in values if name not in PARAMS))
+    selected = _selected(values)
+    unused = tuple(sorted(name for name in values if name in PARAMS and not _is_used(name, selected)))
+    given = {
+        name: PARAMS[name].parse(value, spelled[name])
+        for name, value in values.items()
+        if name in PARAMS and name not in unused
+    }
+    resolved = _freeze(given, unknown, unused)
+    if unknown or unused or conflicts:
+        _report(resolved, [spelled[name] for name in (*unknown, *unused)], conflicts, warn)
+    return resolved
+
+
+def _collect(params: ParamsLike) -> _Collected:
+    collected = _Collected({}, {}, [])
+    values, spelled, _ = collected
+    for name, value in _pairs(params):
+        if value is None:
+            continue
+        if not isinstance(name, str):
+            raise TypeError(f"Names of parameters are strings, got {name!r}.")
+        if name in REMOVED:
+            raise XGBoostError(REMOVED[name])
+        canonical = ALIASES.get(name, name)
+        if canonical in values:
+            _put_again(collected, canonical, name, value)
+            continue
+        values[canonical] = value
+        spelled[canonical] = name
+    return collected
+
+
+def _pairs(params: ParamsLike) -> Iterable[tuple[str, Any]]:
+    if params is None:
+        return ()
+    if isinstance(params, Mapping):
+        return params.items()
+    if isinstance(params, str) or not isinstance(params, Iterable):
+        raise TypeError(f"Parameters are a dict or a list of (name, value) pairs, got {type(params).__name__}.")
+    pairs = [tuple(pair) for pair in params]
+    if any(len(pair) != 2 for pair in pairs):
+        raise TypeError("Parameters given as a list are (name, value) pairs.")
+    return pairs
+
+
+def _put_again(collected: _Collected, canonical: str, name: str, value: Any) -> None:
+    """A parameter given twice: metrics add up, a repeated name replaces, of two spellings the later letter wins."""
+    values, spelled, conflicts = collected
+    earlier, earlier_value = spelled[canonical], values[canonical]
+    if canonical == "eval_metric":
+        values[canonical] = _as_list(earlier_value) + _as_list(value)
+    elif name >= earlier:
+        values[canonical], spelled[canonical] = value, name
+    if name != earlier and str(value) != str(earlier_value):
+        kept = spelled[canonical]
+        conflicts.append(
+            f'"{earlier}" and "{name}" are one parameter with two values; {values[canonical]!r} ("{kept}") is used'
+        )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _objective(value: Any, warn: bool) -> Any:
+    """The objective's present name; a function belongs elsewhere."""
+    if callable(value):
+        raise XGBoostError(f"objective takes a name; pass the function {value!r} as `obj` to `train`.")
+    if isinstance(value, str) and value == "reg:linear":
+        if warn:
+            settings.warn("reg:linear is now deprecated in favor of reg:squarederror.")
+        return "reg:squarederror"
+    return value
+
+
+def _selected(values: Mapping[str, Any]) -> set[str]:
+    """Names of the booster, objective and metrics that these parameters choose (a metric without its @argument)."""
+    metrics = [str(name).partition("@")[0] for name in _as_list(values.get("eval_metric", ()))]
+    return {
+        str(values.get("booster", _LEARNER_DEFAULTS.booster)),
+        str(values.get("objective", _LEARNER_DEFAULTS.objective)),
+        *metrics,
+    }
+
+
+def _is_used(name: str, selected: set[str]) -> bool:
+    used_by = PARAMS[name].used_by
+    return not used_by or not selected.isdisjoint(used_by)
+
+
+def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, ...]) -> Resolved:
+    current = settings.current()
+    learner = {"verbosity": current.verbosity, "nthread": current.nthread}
+    learner.update((name, value) for name, value in given.items() if name in _LEARNER_FIELDS)
+    tree = {name: value for name, value in given.items() if name in _TREE_FIELDS}
+    objective = learner.get("objective", _LEARNER_DEFAULTS.objective)
+    if objective == "count:poisson":
+        step = given.get("max_delta_step", PARAMS["max_delta_step"].parse(POISSON_MAX_DELTA_STEP))
+        tree["max_delta_step"] = learner["max_delta_step"] = step
+    if "base_score" in learner:
+        learner["base_score"] = _base_score(learner["base_score"])
+    resolved = Resolved(
+        _TREE_DEFAULTS._replace(**tree),
+        _LEARNER_DEFAULTS._replace(**learner),
+        MappingProxyType(given),
+        unknown,
+        unused,
+    )
+    _check_together(resolved.learner)
+    return resolved
+
+
+def _base_score(numbers: tuple[float, ...]) -> float | tuple[float, ...]:
+    if not numbers:
+        raise XGBoostError("base_score is empty: give one number, or one for each output.")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _check_together(learner: LearnerParams) -> None:
+    """Rules that join an objective and its parameters."""
+    objective = learner.objective
+    if objective.startswith("multi:") and learner.num_class < 1:
+        raise XGBoostError(
+            f"value {learner.num_class} for Parameter num_class should be greater equal to 1: "
+            f"{objective} needs the number of classes."
+        )
+    if objective == "reg:quantileerror" and not learner.quantile_alpha:
+        raise XGBoostError(
+            "reg:quantileerror needs the quantile to predict: set quantile_alpha, for example to 0.5 or [0.1, 0.9]."
+        )
+    if learner.huber_slope == 0.0:
+        raise XGBoostError("value 0 for Parameter huber_slope: the slope for pseudo huber cannot be 0.")
+
+
+def _report(resolved: Resolved, names: list[str], conflicts: list[str], warn: bool) -> None:
+    """Say which names are not used and what to do about it: an error when strict, else a warning."""
+    strict = settings.current().strict_parameters
+    if not strict and not (warn and resolved.learner.validate_parameters and resolved.learner.verbosity > 0):
+        return
+    lines = [*conflicts]
+    if names:
+        quoted = ", ".join(f'"{name}"' for name in sorted(names))
+        lines = [f"Parameters: {{ {quoted} }} are not used.", *_advice(resolved), *conflicts]
+    message = "\n  ".join(lines)
+    if strict:
+        raise XGBoostError(message)
+    settings.warn(message)
+
+
+def _advice(resolved: Resolved) -> list[str]:
+    """A line for each name that is not used and about which something helpful can be said."""
+    known = [*PARAMS, *ALIASES]
+    lines = []
+    for name in resolved.unknown:
+        found = closest(name, known)
+        if name in HINTS:
+            lines.append(f'"{name}": {HINTS[name]}.')
+        elif found:
+            lines.append(f'"{name}":{found}')
+    lines.extend(f'"{name}" is read only by {", ".join(PARAMS[name].used_by)}.' for name in resolved.unused)
+    return lines

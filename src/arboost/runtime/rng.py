@@ -1,0 +1,45 @@
+"""Counter-based random numbers: a hash of (seed, what for, where), never a stream.
+
+The same draw comes out whichever thread, page or worker asks, and asking changes nothing for others.
+"""
+
+import numpy as np
+
+ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS = range(5)  # what a draw is for
+
+_GOLDEN, _M1, _M2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def mix(x: np.ndarray | np.uint64) -> np.ndarray:
+    """splitmix64's finaliser, element-wise: the twin of kernels.scalar.mix."""
+    with np.errstate(over="ignore"):
+        x = np.asarray(x, np.uint64) + _GOLDEN
+        x = (x ^ (x >> np.uint64(30))) * _M1
+        x = (x ^ (x >> np.uint64(27))) * _M2
+        return x ^ (x >> np.uint64(31))
+
+
+def make_key(seed: int, *where: int) -> int:
+    """One 64-bit key from a seed and a path of small integers (round, tree, node, ...)."""
+    key = seed & 0xFFFFFFFFFFFFFFFF
+    for part in where:
+        key = int(mix(np.uint64(key ^ int(mix(np.uint64(part & 0xFFFFFFFFFFFFFFFF))))))
+    return key
+
+
+def uniform(key: int, ids: np.ndarray) -> np.ndarray:
+    """A float64 in (0, 1) for each id."""
+    bits = mix(np.uint64(key) ^ mix(ids.astype(np.uint64)))
+    return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def choose(key: int, ids: np.ndarray, n: int, weights: np.ndarray | None = None) -> np.ndarray:
+    """`n` of `ids` without replacement, ascending; with weights, by Efraimidis and Spirakis' exponential keys.
+
+    Ids of weight zero are taken only when the others do not suffice.
+    """
+    draws = uniform(key, ids)
+    if weights is not None:
+        with np.errstate(divide="ignore"):
+            draws = -np.log(draws) / weights
+    return np.sort(ids[np.argsort(draws, kind="stable")[:n]])

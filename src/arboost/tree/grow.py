@@ -1,0 +1,182 @@
+"""THE growth loop: pop nodes, split their rows, build their children's histograms, find the children's splits.
+
+It works on sets of nodes and knows neither threads, pages, workers nor devices: those live in the parts it calls.
+A grower is made once per training matrix and keeps its arrays from tree to tree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from arboost.kernels.cpu import expand, predict_bins
+from arboost.kernels.dtypes import NODE
+from arboost.matrix.page import BinnedPage
+from arboost.params.resolve import TreeParams
+from arboost.runtime import rng
+from arboost.runtime.context import Context
+from arboost.tree.columns import ColumnSampler
+from arboost.tree.driver import Driver
+from arboost.tree.evaluate import Evaluator
+from arboost.tree.histstore import HistogramStore
+from arboost.tree.model import NO_PARENT, Tree
+from arboost.tree.quantize import QuantizedGradients
+from arboost.tree.rowsets import RowSets
+
+_NO_IDS = np.zeros(0, np.int32)
+
+
+@dataclass
+class GrownTree:
+    """A finished tree and where the training rows ended up in it."""
+
+    tree: Tree
+    nodes: np.ndarray
+    leaves: np.ndarray  # leaves whose rows are a range of the row sets
+    last_splits: np.ndarray  # nodes at the depth limit: split, but their rows were not partitioned
+
+
+class TreeGrower:
+    """Grows trees on one page of binned rows."""
+
+    def __init__(self, ctx: Context, page: BinnedPage, params: TreeParams, feature_weights: np.ndarray | None = None):
+        self._ctx = ctx
+        self._page = page
+        self._params = params
+        self._feature_weights = feature_weights
+        self._row_bins = page.words.view(page.bin_dtype)
+        self.rowsets = RowSets(ctx, page)
+        self._store = HistogramStore(ctx, page)
+        self._evaluator = Evaluator(ctx, page, self._store)
+        self._nodes = np.zeros(256, NODE)
+        self._evals = np.zeros(256, np.int32)
+
+    def set_params(self, params: TreeParams) -> None:
+        """Take new values of parameters that may change from round to round."""
+        self._params = params
+
+    def grow(
+        self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
+    ) -> GrownTree:
+        """Grow one tree; `key` seeds its draws; `partition_all` also orders the rows of the deepest leaves."""
+        params, store = self._params, self._store
+        columns = self._column_sampler(key)
+        driver = Driver(params.max_leaves, params.grow_policy == "lossguide")
+        reg = self._reg(gradients)
+        limits = self._limits(gradients)
+        last_splits = _NO_IDS
+        evals = self._start(gradients, sampled, limits)
+        while True:
+            self._evaluator.find(self._nodes, evals, columns.allowed(self._nodes, evals), reg)
+            expand.release_histograms(self._nodes, evals, True, store.free, store.counts)
+            driver.push(self._nodes, evals)
+            batch = driver.pop(self._make_room(driver))
+            if not len(batch):
+                break
+            n_left, n_rows = self._split_rows(batch, limits, partition_all)
+            if n_rows == 0:
+                last_splits = np.concatenate([last_splits, batch])
+            evals = self._expand(batch, n_left, limits)
+            store.build(self.rowsets.current, gradients)
+        return self._finish(reg, last_splits)
+
+    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
+        """Add the tree's leaf weights to every training row's margin."""
+        weights, nodes = grown.tree.threshold, grown.nodes
+        sizes = nodes["stop"] - nodes["start"]
+        for ids, add in (
+            (grown.leaves, self.rowsets.add_leaf_weights),
+            (grown.last_splits, self.rowsets.add_split_weights),
+        ):
+            if len(ids):
+                add(nodes, ids, int(sizes[ids].sum()), weights, margin, target)
+        if sampled is not None:
+            chosen = np.zeros(self._page.n_rows, np.uint8)
+            chosen[sampled] = 1
+            args = (self._row_bins, nodes, weights, chosen, self._page.missing_code, target, margin)
+            self._ctx.run_ranges(self._page.n_rows, 8192, predict_bins.add_tree_by_bins, *args)
+
+    def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, leaf_ptr): the training rows of grown.leaves, one leaf after the other."""
+        starts, stops = grown.nodes["start"][grown.leaves], grown.nodes["stop"][grown.leaves]
+        rows = self.rowsets.current if len(self.rowsets.current) else np.arange(stops.max(), dtype=np.int32)
+        pieces = [rows[a:b] for a, b in zip(starts, stops, strict=True)]
+        return np.concatenate(pieces), np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
+
+    def _column_sampler(self, key: int) -> ColumnSampler:
+        p = self._params
+        rates = (p.colsample_bytree, p.colsample_bylevel, p.colsample_bynode)
+        return ColumnSampler(rates, self._page.n_features, self._feature_weights, key)
+
+    def _reg(self, gradients: QuantizedGradients) -> np.ndarray:
+        """The parameter vector of kernels/scalar.py and kernels/cpu/split.py."""
+        p = self._params
+        regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
+        return np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
+
+    def _limits(self, gradients: QuantizedGradients) -> np.ndarray:
+        """[max_depth, least quantised hessian of a node that can have two valid children]."""
+        least = 2.0 * self._params.min_child_weight / gradients.h_unit
+        return np.array([self._params.max_depth, min(np.ceil(least), 2.0**62)], np.float64).astype(np.int64)
+
+    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None, limits: np.ndarray) -> np.ndarray:
+        """The root: all (sampled) rows, their sums, and its histogram if it may be split."""
+        store, root = self._store, self._nodes[0]
+        n_rows = self.rowsets.reset(sampled)
+        store.reset()
+        root["start"], root["stop"] = 0, n_rows
+        root["g"], root["h"] = gradients.total(self._ctx, self.rowsets.current) if n_rows else (0, 0)
+        root["left"] = root["right"] = root["feature"] = root["parent"] = root["hist"] = -1
+        root["depth"] = root["gain"] = 0
+        store.reserve(1)
+        self._evals[0] = 0
+        n_evals = expand.plan_root(self._nodes, limits, store.free, store.builds, store.counts)
+        store.build(self.rowsets.current, gradients)
+        return self._evals[:n_evals]
+
+    def _split_rows(self, batch: np.ndarray, limits: np.ndarray, partition_all: bool) -> tuple[np.ndarray, int]:
+        """Partition the batch's rows, unless its children are leaves for sure: those rows are scored as they lie."""
+        nodes = self._nodes
+        if nodes["depth"][batch[0]] + 1 == limits[0] and not partition_all and self._params.grow_policy == "depthwise":
+            return np.zeros(len(batch), np.int64), 0
+        n_rows = int((nodes["stop"][batch] - nodes["start"][batch]).sum())
+        return self.rowsets.split(nodes, batch, n_rows), n_rows
+
+    def _expand(self, batch: np.ndarray, n_left: np.ndarray, limits: np.ndarray) -> np.ndarray:
+        """Make the batch's children and plan their histograms; returns the children to evaluate."""
+        store = self._store
+        n_nodes = int(store.counts[expand.NODES]) + 2 * len(batch)
+        if n_nodes > len(self._nodes):
+            self._nodes = np.concatenate([self._nodes, np.zeros(n_nodes, NODE)])
+        if 2 * len(batch) > len(self._evals):
+            self._evals = np.zeros(4 * len(batch), np.int32)
+        store.reserve(len(batch))
+        plan = (store.free, store.builds, store.subtracts, self._evals, store.counts)
+        expand.expand_nodes(self._nodes, batch, n_left, limits, *plan)
+        return self._evals[: int(store.counts[expand.EVALS])]
+
+    def _make_room(self, driver: Driver) -> int:
+        """How many nodes may be opened at once; waiting nodes give up their histograms when buffers run out."""
+        store = self._store
+        least = store.capacity // 4
+        if store.counts[expand.FREE] < least:
+            waiting = driver.waiting()
+            expand.release_histograms(self._nodes, waiting[:least], False, store.free, store.counts)
+        return max(1, int(store.counts[expand.FREE]) // 2)
+
+    def _finish(self, reg: np.ndarray, last_splits: np.ndarray) -> GrownTree:
+        n = int(self._store.counts[expand.NODES])
+        nodes, cuts = self._nodes[:n].copy(), self._page.cuts
+        feature, threshold = np.empty(n, np.int32), np.empty(n, np.float32)
+        default_left = np.empty(n, np.uint8)
+        gain, cover, base_weight = (np.empty(n, np.float32) for _ in range(3))
+        out = (feature, threshold, default_left, gain, cover, base_weight)
+        expand.finish_tree(nodes, cuts.ptr, cuts.values, reg, np.float32(self._params.eta), *out)
+        left, right = nodes["left"].copy(), nodes["right"].copy()
+        parent = nodes["parent"].copy()
+        parent[0] = NO_PARENT
+        n_features = self._page.n_features
+        tree = Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, n_features)
+        is_leaf = left < 0
+        if len(last_splits):  # their children own no rows: the parent's range stands for both
+            is_leaf[left[last_splits]] = is_leaf[right[last_splits]] = False
+        return GrownTree(tree, nodes, np.flatnonzero(is_leaf).astype(np.int32), last_splits.astype(np.int32))

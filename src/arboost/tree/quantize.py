@@ -1,0 +1,106 @@
+"""Gradients of one tree as integers, and how they are packed (kernels.md, 2).
+
+Scales come from maxima, so they do not depend on the order of rows, threads or workers, and are powers of two, so
+de-quantising is exact. Usually gradient and hessian share one int64; where the gradients' range is so wide that
+typical ones would lose their digits, or a hessian is negative, each gets an int64 plane of its own.
+"""
+
+from dataclasses import dataclass
+from math import frexp, ldexp
+
+import numpy as np
+
+from arboost.kernels.cpu import quantize as ops
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+
+PACKED_ROWS = 8192  # rows added in packed form between two flushes: 18 + 17 bits stay for h and g
+MIN_MEAN_QUANTA = 256  # the mean |g| and h must be at least this many quanta, or planes are used
+PLANE_BITS = 40
+_GRAIN = 65_536
+
+
+@dataclass(frozen=True)
+class QuantizedGradients:
+    """Integer gradients of all rows: `planes` to add up, each with its packing [shift, plane, rows a block]."""
+
+    planes: tuple[np.ndarray, ...]
+    packings: tuple[np.ndarray, ...]
+    g_unit: float
+    h_unit: float
+
+    def total(self, ctx: Context, rows: np.ndarray) -> tuple[int, int]:
+        """Integer sums (g, h) over `rows` (empty: all rows)."""
+        n = len(rows) or len(self.planes[0])
+        shift = int(self.packings[0][0])
+        if shift:
+            parts = ctx.run_ranges(n, _GRAIN, ops.sum_packed, self.planes[0], rows, shift)
+            sums = [sum(p[0] for p in parts), sum(p[1] for p in parts)]
+        else:
+            sums = [sum(ctx.run_ranges(n, _GRAIN, ops.sum_values, plane, rows)) for plane in self.planes]
+        g, h = ctx.comm.allreduce_sum(np.array(sums, np.int64))
+        return int(g), int(h)
+
+
+def quantize(ctx: Context, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
+    """Integers for float32 gradients g and hessians h of all rows."""
+    n = len(g)
+    bits = ctx.run_ranges(n, _GRAIN, ops.gradient_bits, g.view(np.uint32), h.view(np.uint32))
+    # min |h| is reduced as a maximum of its complement, so that one all-reduce serves all four
+    found = np.array([max(b[i] if i != 2 else ~b[2] & 0xFFFFFFFF for b in bits) for i in range(4)], np.int64)
+    max_g_bits, max_h_bits, min_h_bits, negative = (int(v) for v in ctx.comm.allreduce_max(found))
+    max_g, max_h, min_h = np.array([max_g_bits, max_h_bits, ~min_h_bits & 0xFFFFFFFF], np.uint32).view(np.float32)
+    if not (np.isfinite(max_g) and np.isfinite(max_h)):
+        raise XGBoostError(
+            "The objective gave a gradient or hessian that is NaN or infinite. Check labels, weights, base_margin "
+            "and, for a custom objective, its result; a smaller learning_rate or max_delta_step may help."
+        )
+    n_total = int(ctx.comm.allreduce_sum(np.array([n], np.int64))[0])
+    if not negative:
+        packed = _pack(ctx, g, h, n_total, float(max_g), float(max_h), float(min_h))
+        if packed is not None:
+            return packed
+    return _planes(ctx, g, h, n_total, float(max_g), float(max_h))
+
+
+def _scale(largest: float, limit_bits: int) -> float:
+    """The largest power of two that keeps largest * scale below 2**limit_bits."""
+    return ldexp(1.0, limit_bits - frexp(largest)[1]) if largest > 0.0 else 1.0
+
+
+def _pack(
+    ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float, min_h: float
+) -> QuantizedGradients | None:
+    """Both in one int64, or None if that would cost digits that matter."""
+    block_bits = min(n_total, PACKED_ROWS).bit_length()
+    if min_h == max_h:  # equal hessians (squared error without weights) need one quantum each
+        shift = block_bits + 1
+        h_scale = 1.0 / max_h if max_h > 0.0 else 1.0
+    else:
+        shift = 32
+        h_scale = _scale(max_h, shift - block_bits)
+    g_scale = _scale(max_g, 63 - shift - block_bits)
+    values = np.empty(len(g), np.int64)
+    parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, np.array([g_scale, h_scale]), shift, values)
+    sums = ctx.comm.allreduce_sum(np.array([sum(p[0] for p in parts), sum(p[1] for p in parts)], np.int64))
+    fine_h = min_h == max_h or sums[1] >= MIN_MEAN_QUANTA * n_total
+    if not (fine_h and (sums[0] >= MIN_MEAN_QUANTA * n_total or max_g == 0.0)):
+        return None
+    packing = np.array([shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total], np.int64)
+    return QuantizedGradients((values,), (packing,), 1.0 / g_scale, 1.0 / h_scale)
+
+
+def _planes(
+    ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float
+) -> QuantizedGradients:
+    """One int64 each: n_total values of PLANE_BITS bits cannot overflow 63."""
+    bits = min(PLANE_BITS, 62 - n_total.bit_length())
+    planes, scales = [], []
+    for x, largest in ((g, max_g), (h, max_h)):
+        scale = _scale(largest, bits)
+        plane = np.empty(len(x), np.int64)
+        ctx.run_ranges(len(x), _GRAIN, ops.scale_plane, x, scale, plane)
+        planes.append(plane)
+        scales.append(scale)
+    packings = tuple(np.array([0, i, max(n_total, 1)], np.int64) for i in range(2))
+    return QuantizedGradients(tuple(planes), packings, 1.0 / scales[0], 1.0 / scales[1])

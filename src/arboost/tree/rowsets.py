@@ -1,0 +1,64 @@
+"""Which rows are in which node: one permutation of row ids, each node a range of it.
+
+Until the first split the ids are 0, 1, 2, ... and are not written down at all (`current` is empty).
+"""
+
+import numpy as np
+
+from arboost.kernels.cpu import partition
+from arboost.kernels.dtypes import PIECE
+from arboost.matrix.page import BinnedPage
+from arboost.runtime.context import Context
+from arboost.runtime.pool import split_range
+
+_GRAIN = 16_384
+_NO_ROWS = np.empty(0, np.int32)
+
+
+class RowSets:
+    """The rows of every node of one growing tree; its arrays serve all trees of a training."""
+
+    def __init__(self, ctx: Context, page: BinnedPage):
+        self._ctx = ctx
+        self._columns, self._missing_code = page.columns, page.missing_code
+        self._rows = np.empty(page.n_rows, np.int32)
+        self._temp = np.empty(page.n_rows, np.int32)
+        self.reset(None)
+
+    def reset(self, sampled: np.ndarray | None) -> int:
+        """Start a tree on all rows, or on the sampled ones; returns how many there are."""
+        if sampled is None:
+            self.current = _NO_ROWS
+            return self._columns.shape[1]
+        self._rows[: len(sampled)] = sampled
+        self.current = self._rows[: len(sampled)]
+        return len(sampled)
+
+    def split(self, nodes: np.ndarray, batch: np.ndarray, n_rows: int) -> np.ndarray:
+        """Partition the rows of the nodes in `batch` (n_rows in all); returns how many went left in each."""
+        rows = self._rows
+        n_left = np.empty(len(batch), np.int64)
+        spans = split_range(n_rows, self._ctx.n_threads, _GRAIN)
+        pieces = np.empty((len(spans), 2), PIECE)
+        common = (self._columns, nodes, batch, self.current, self._missing_code, self._temp, rows, n_left)
+        self._ctx.run_tasks(partition.split_rows, [(*common, pieces[t], *spans[t]) for t in range(len(spans))])
+        if len(spans) > 1:
+            args = (nodes, batch, pieces.reshape(-1), self._temp, rows, n_left)
+            self._ctx.run_ranges(2 * len(spans), 2, partition.place_rows, *args)
+        if not len(self.current):
+            self.current = rows
+        return n_left
+
+    def add_leaf_weights(
+        self, nodes: np.ndarray, leaves: np.ndarray, n_rows: int, weights: np.ndarray, margin: np.ndarray, target: int
+    ) -> None:
+        """margin[r, target] += weights[leaf of r] for the rows (n_rows in all) of `leaves`."""
+        args = (nodes, leaves, weights, self.current, target, margin)
+        self._ctx.run_ranges(n_rows, 2 * _GRAIN, partition.add_leaf_weights, *args)
+
+    def add_split_weights(
+        self, nodes: np.ndarray, batch: np.ndarray, n_rows: int, weights: np.ndarray, margin: np.ndarray, target: int
+    ) -> None:
+        """The same for unpartitioned nodes whose two children are leaves."""
+        args = (self._columns, nodes, batch, weights, self.current, self._missing_code, target, margin)
+        self._ctx.run_ranges(n_rows, _GRAIN, partition.add_split_weights, *args)

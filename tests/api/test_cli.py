@@ -1,0 +1,101 @@
+"""The commands of `python -m arboost`, the demo behind one of them, and the README's example."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arboost import cli
+from arboost.demo import load_bike_sharing, tour
+from arboost.demo.peers import Work
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Kernels that `compile` leaves to their first use: "module.function" -> why.
+COMPILED_LATER: dict[str, str] = {}
+
+
+def test_version(capsys):
+    assert cli.main(["version"]) == 0
+    printed = capsys.readouterr().out
+    assert re.fullmatch(r"arboost [\w.]+, numpy [\w.]+, scipy [\w.]+, numba [\w.]+, Python [\w.+]+\n", printed)
+
+
+def test_module_runs_as_a_command():
+    run = subprocess.run([sys.executable, "-m", "arboost", "version"], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("arboost ")
+    assert run.stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["no-such-command"]])
+def test_bad_command_is_explained(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: arboost" in capsys.readouterr().err
+
+
+def test_parameters_page_is_up_to_date(capsys):
+    """`make docs` renews it."""
+    assert cli.main(["parameters"]) == 0
+    assert capsys.readouterr().out == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+
+
+def all_kernels():
+    """Full names of all functions marked @kernel, from the source."""
+    folder = ROOT / "src" / "arboost" / "kernels"
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and any(getattr(d, "id", "") == "kernel" for d in node.decorator_list):
+                yield ".".join(["arboost.kernels", *path.relative_to(folder).with_suffix("").parts, node.name])
+
+
+def test_compile_reaches_every_kernel():
+    missed = set(all_kernels()) - set(cli.compile_kernels())
+    assert missed == set(COMPILED_LATER), f"not compiled: {sorted(missed)}"
+
+
+def test_compile_says_where_kernels_are_kept(capsys, monkeypatch, tmp_path):
+    jit = importlib.import_module("arboost.kernels.jit")
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(cli, "compile_kernels", lambda: ["a", "b"])
+    assert cli.main(["compile"]) == 0
+    assert re.fullmatch(rf"2 kernels ready in [\d.]+ s, kept in {re.escape(str(tmp_path))}\n", capsys.readouterr().out)
+
+
+def test_compile_without_a_writable_cache_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr(importlib.import_module("arboost.kernels.jit"), "cache_folder", lambda: None)
+    assert cli.main(["compile"]) == 1
+    assert "ARBOOST_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_demo_data():
+    X, y, names = load_bike_sharing()
+    assert X.shape == (17379, 13) and X.dtype == y.dtype == np.float32 and len(names) == 13
+    assert np.isfinite(X).all() and y.min() == 1 and y.max() == 977
+    page = Path(tour.__file__).with_name("bike_sharing.md").read_text(encoding="utf-8")
+    assert "CC BY 4.0" in page and all(f"`{name}`" in page for name in names)
+
+
+def test_demo_trains_compares_and_saves(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(tour, "installed_peers", list)
+    assert tour.main(tmp_path / "out", Work(objective="reg:squarederror", rounds=20)) == 0
+    printed = capsys.readouterr().out
+    assert "equal to the bit" in printed and "the same bytes every time" in printed
+    assert "DIFFER" not in printed
+    assert (tmp_path / "out" / "bike_sharing.json").stat().st_size > 1000
+
+
+def test_example_of_the_readme_runs(monkeypatch, tmp_path, capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    assert len(example.strip().splitlines()) == 10
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "README.md", "exec"), {})
+    assert (tmp_path / "bikes.json").exists()
+    assert "test-rmse" in capsys.readouterr().out

@@ -1,0 +1,167 @@
+"""Which way the doors open: a part imports only parts to its left, and each outside package has its rooms."""
+
+import ast
+import sys
+
+import pytest
+
+# From left to right. Parts on one floor of the engine do not know each other; on the face they do.
+FLOORS = [
+    {"kernels"},
+    {"runtime"},
+    {"params"},
+    {"matrix"},
+    {"tree", "losses", "metrics"},
+    {"predict", "modelio"},
+    {"boosters"},
+    {"config", "compat", "core", "data", "collective", "objective", "booster", "training", "callback"},
+    {"sklearn", "ensemble", "dask", "plotting", "interpret", "trace", "report", "demo", "cli", "__main__"},
+]
+FIRST_FACE_FLOOR = 7
+FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
+
+# Outside packages -> the parts (dotted prefixes) that may import them. What is not listed may be imported nowhere.
+ROOMS = {
+    "numpy": [""],
+    "scipy": [""],
+    "numba": ["kernels"],
+    "llvmlite": ["kernels"],
+    "pandas": ["compat", "training"],  # cv() returns a DataFrame where pandas is installed
+    "pyarrow": ["compat"],
+    "polars": ["compat"],
+    "sklearn": ["compat", "sklearn", "ensemble"],
+    "matplotlib": ["compat", "plotting"],
+    "graphviz": ["compat", "plotting"],
+    "dask": ["dask"],
+    "distributed": ["dask"],
+}
+CUDA_ROOM = "kernels.gpu"
+
+
+def imports_of(module):
+    """(node, absolute dotted name) of everything a module imports, at the top or inside a function.
+
+    `from a import b` gives "a.b"; importlib.import_module("a.b") with a literal name counts too.
+    """
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = ["arboost", *module.name.split(".")] if module.name else ["arboost"]
+                if module.path.name != "__init__.py":
+                    package = package[:-1]
+                package = package[: len(package) - node.level + 1]
+                base = ".".join([*package, *([node.module] if node.module else [])])
+            yield from ((node, f"{base}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and called(node) == "import_module" and isinstance(node.args[0], ast.Constant):
+            yield node, str(node.args[0].value)
+
+
+def called(node):
+    """The last name of what a call calls."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def inside(name, prefix):
+    return not prefix or name == prefix or name.startswith(prefix + ".")
+
+
+def test_every_part_has_a_floor(modules):
+    unknown = {m.part: m.at(1) for m in modules if m.name and m.part not in FLOOR_OF}
+    assert not unknown, f"parts without a floor in FLOORS: {unknown}"
+
+
+def test_imports_go_left(modules):
+    wrong = []
+    for module in modules:
+        own = FLOOR_OF.get(module.part)
+        if own is None:  # the package's own __init__, which shows what all floors offer
+            continue
+        for node, name in imports_of(module):
+            part = name.split(".")[1] if name.startswith("arboost.") else None
+            if part is None or part == module.part or part not in FLOOR_OF:
+                continue
+            floor = FLOOR_OF[part]
+            if floor > own:
+                wrong.append(f"{module.at(node)}: {module.part} (floor {own}) imports {part} (floor {floor})")
+            elif floor == own and own < FIRST_FACE_FLOOR:
+                wrong.append(f"{module.at(node)}: {module.part} and {part} share a floor and must not know each other")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_engine_does_not_import_the_package_itself(modules):
+    """`from arboost import x` inside the engine would go through the face."""
+    wrong = [
+        f"{module.at(node)}: {name}"
+        for module in modules
+        if module.name and FLOOR_OF.get(module.part, 99) < FIRST_FACE_FLOOR
+        for node, name in imports_of(module)
+        if name == "arboost" or (name.startswith("arboost.") and name.split(".")[1] not in FLOOR_OF)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", sorted(ROOMS))
+def test_outside_package_stays_in_its_rooms(modules, package):
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if not module.name.startswith("demo")  # the demo compares with other libraries
+        if not any(inside(module.name, room) for room in ROOMS[package])
+        for node, name in imports_of(module)
+        if inside(name, package)
+    ]
+    assert not wrong, f"{package} belongs in {ROOMS[package]}:\n" + "\n".join(wrong)
+
+
+def test_no_other_outside_package(modules):
+    known = sys.stdlib_module_names | set(ROOMS) | {"arboost"}
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if not module.name.startswith("demo")
+        for node, name in imports_of(module)
+        if name.split(".")[0] not in known
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_cuda_only_in_its_room(modules):
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if not inside(module.name, CUDA_ROOM)
+        for node, name in imports_of(module)
+        if "cuda" in name.split(".")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_engine_branches_on_neither_device_nor_workers(modules):
+    """Orchestration calls ops and ctx.comm, whatever they are; only runtime and kernels look behind them."""
+    blind = {"matrix", "tree", "losses", "metrics", "predict", "boosters"}
+    forbidden = {"device", "world_size", "rank"}
+    wrong = []
+    for module in modules:
+        if module.part not in blind:
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Compare | ast.If | ast.IfExp):
+                test = node if isinstance(node, ast.Compare) else node.test
+                seen = {leaf.attr for leaf in ast.walk(test) if isinstance(leaf, ast.Attribute)} & forbidden
+                wrong += [f"{module.at(node)}: branches on {', '.join(sorted(seen))}"] if seen else []
+    assert not wrong, "\n".join(wrong)
+
+
+def test_one_growth_loop(modules):
+    """Policies, pages, workers and devices all go through the loop in tree/grow.py."""
+    found = [
+        module.at(number)
+        for module in modules
+        for number, line in enumerate(module.source.splitlines(), start=1)
+        if "driver.pop(" in line
+    ]
+    assert len(found) == 1, f"`driver.pop(` must occur once, in tree/grow.py; found at {found}"
+    assert found[0].startswith("src/arboost/tree/grow.py:"), found

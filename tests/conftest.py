@@ -1,0 +1,26 @@
+"""What every test shares: repeatable hypothesis runs and the real data sets."""
+
+from collections.abc import Callable
+
+import hypothesis
+import pytest
+
+import datasets
+
+# Compilation happens inside examples, so no deadline; the same examples in every run, so a failure can be repeated.
+hypothesis.settings.register_profile("arboost", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("arboost")
+
+
+@pytest.fixture(scope="session")
+def load_dataset() -> Callable[..., datasets.Dataset]:
+    """Reads a real data set by name, at most `n_rows` of it; skips the test where the data is not at hand."""
+
+    def load(name: str, n_rows: int | None = None) -> datasets.Dataset:
+        try:
+            found = datasets.load(name)
+        except datasets.DataUnavailable as reason:
+            pytest.skip(str(reason))
+        return found if n_rows is None else found.sample(n_rows)
+
+    return load
