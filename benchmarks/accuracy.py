@@ -117,9 +117,14 @@ def main() -> None:
     print()
     harness.print_table(rows)
     counts = {word: list(verdicts.values()).count(word) for word in ("within noise", "BETTER", "WORSE")}
-    text = ", ".join(f"{n} {word}" for word, n in counts.items())
-    print(f"  {challenger} against xgboost, {len(verdicts)} sets: {text}\n")
-    result = {"rival": "xgboost", "ratio": None, "text": text, "sets": verdicts} if challenger == "arboost" else None
+    limit = "of all their rows" if options.full else f"of at most {options.rows:,} rows"
+    text = f"{len(verdicts)} sets {limit}: " + ", ".join(f"{n} {word}" for word, n in counts.items())
+    reduced = options.changed + (["sets"] if options.sets != "all" else [])
+    if reduced:
+        text += f" (NO VERDICT: not the claim's settings: {', '.join(reduced)})"
+    print(f"  {challenger} against xgboost, {text}\n")
+    result = {"rival": "xgboost", "ratio": None, "valid": not reduced, "text": text, "sets": verdicts}
+    result = result if challenger == "arboost" else None
     harness.print_result("accuracy against xgboost", [], options, result)
 
 

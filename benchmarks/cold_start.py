@@ -5,15 +5,17 @@ NUMBA_CACHE_DIR for chimeraboost); libraries that ship machine code have only th
 10 rounds, depth 6; the time to import is not part of it.
 """
 
+import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 import harness
-from harness import ARBOOST, Sample
+from harness import ARBOOST, Claim, Sample
 
 LIMITS = {"import": (1.0, 0.5), "first fit ever": (15.0, 8.0), "first fit of a process": (1.0, 0.4)}
 COMPILES = {"arboost", "chimeraboost"}
@@ -69,16 +71,14 @@ def main() -> None:
     harness.print_table(rows)
     for name, samples in columns.items():
         own = next((sample for sample in samples if sample.name == ARBOOST.name), None)
-        harness.print_result(f"cold start: {name}", samples, options, _judge(name, own) if own else None)
+        harness.print_result(f"cold start: {name}", samples, options, _judge(name, own, options) if own else None)
 
 
-def _judge(name: str, own: Sample) -> dict[str, object]:
+def _judge(name: str, own: Sample, options: argparse.Namespace) -> dict[str, Any]:
     """The median in seconds against the limit in seconds."""
-    must, aim = LIMITS[name]
-    word = "reaches the aim" if own.median <= aim else "holds" if own.median <= must else "MISSED"
-    text = f"{name}: {own.median:.2f} s; must be <= {must:.1f} s, aim {aim:.1f} s: {word}"
-    print(f"  {text}")
-    return {"rival": None, "ratio": round(own.median, 4), "must": must, "aim": aim, "text": text}
+    verdict = harness.conclude(name, own.median, Claim(*LIMITS[name]), harness.find_doubts(options), unit=" s")
+    print(f"  {verdict['text']}")
+    return verdict
 
 
 if __name__ == "__main__":

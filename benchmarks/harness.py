@@ -2,7 +2,8 @@
 
 A run times all libraries in one process, in turns (A B C, B C A, ...), so that a slow moment of the machine falls on
 all of them. Reported are the least and the median seconds; ratios are of least times. How each library is told the
-same work stands in the package's `demo/peers.py`.
+same work stands in the package's `demo/peers.py`. A claim is judged only at its own sizes, on a machine that nobody
+else used, and where arboost learned as well as the others.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import os
 import platform
 import statistics
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import datasets  # noqa: E402, F401  (the scripts take it from here)
 from arboost.demo.peers import ARBOOST, PEERS, Peer, Work, interleave  # noqa: E402
 from arboost.demo.tour import print_table  # noqa: E402
+
+MAX_OTHERS = 0.1  # cores that other processes may use on average during a run whose figures count
+MAX_LOSS = 1.01  # arboost's loss on unseen rows over the worst peer's
 
 EQUAL_LIMITS = (
     "equal limits: same rounds, eta, depth or leaves, 256 bins (255: LightGBM, HGB, CatBoost, chimeraboost), L2 = 1,\n"
@@ -65,7 +70,8 @@ class Sample:
 def parse_options(description: str, repeats: int = 3, **extra: Any) -> argparse.Namespace:
     """Options common to all scripts, plus `extra`: name=default or name=(default, help).
 
-    Thread limits go into the environment here, before any library is imported.
+    Thread limits go into the environment here, before any library is imported. `options.changed` names the sizes that
+    are not the claim's.
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2, help="threads of every library (default 2)")
@@ -80,6 +86,8 @@ def parse_options(description: str, repeats: int = 3, **extra: Any) -> argparse.
         else:
             parser.add_argument(option, type=type(value), default=value, help=f"{text or name} (default {value})")
     options = parser.parse_args()
+    sizes = [name for name in extra if not isinstance(parser.get_default(name), bool | str)]
+    options.changed = [name for name in sizes if getattr(options, name) != parser.get_default(name)]
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ[variable] = str(options.threads)
     os.environ["CHIMERABOOST_NO_NOTICE"] = "1"
@@ -156,7 +164,7 @@ def time_fits(
     work: Work,
     repeats: int,
 ) -> list[Sample]:
-    """Fit every library once on a few rows to warm up, then in turns; the last models are scored on `test`."""
+    """Fit every library for two rounds to warm up, then in turns; the last models are scored on `test`."""
     X, y = data
     models: dict[str, Any] = {}
     for peer in libraries:
@@ -187,6 +195,7 @@ def report(
     unit: str = "s",
     scale: float = 1.0,
     quality: str | None = "test logloss",
+    timed: bool = True,
 ) -> None:
     """Print the table, the verdict on the claim and the result line."""
     own = next((sample for sample in samples if sample.name == ARBOOST.name), None)
@@ -198,7 +207,7 @@ def report(
         rows.append(row + ([f"{sample.quality:.5f}" if sample.quality is not None else "-"] if quality else []))
     print(f"\n{title}; {options.threads} threads, {len(samples[0].values)} runs each\n")
     print_table(rows)
-    verdict = judge(own, samples, claim) if own and claim else None
+    verdict = judge(own, samples, claim, options, timed) if own and claim else None
     if verdict:
         print(f"  {verdict['text']}\n")
     print_result(title, samples, options, verdict)
@@ -208,16 +217,71 @@ def _digits(value: float) -> str:
     return f"{value:.3f}" if value < 10 else f"{value:.2f}" if value < 100 else f"{value:.1f}"
 
 
-def judge(own: Sample, samples: Sequence[Sample], claim: Claim) -> dict[str, Any] | None:
-    """arboost against the best of the claim's rivals."""
+def judge(
+    own: Sample, samples: Sequence[Sample], claim: Claim, options: argparse.Namespace, timed: bool
+) -> dict[str, Any] | None:
+    """arboost against the best of the claim's rivals, or why the run cannot tell."""
     rivals = [sample for sample in samples if sample is not own and claim.covers(sample.name)]
     if not rivals:
         return None
     best = min(rivals, key=lambda sample: sample.least)
     ratio = own.least / best.least
-    word = "reaches the aim" if ratio <= claim.aim else "holds" if ratio <= claim.must else "MISSED"
-    text = f"arboost / {best.name} = {ratio:.2f}; must be <= {claim.must:.2f}, aim {claim.aim:.2f}: {word}"
-    return {"rival": best.name, "ratio": round(ratio, 4), "must": claim.must, "aim": claim.aim, "text": text}
+    doubts = find_doubts(options, timed)
+    losses = [sample.quality for sample in samples if sample is not own and sample.quality is not None]
+    if own.quality is not None and losses and own.quality > MAX_LOSS * max(losses):
+        doubts.append(f"arboost learned less (loss {own.quality:.5f}, the worst peer {max(losses):.5f})")
+    missing = [peer.name for peer in PEERS if claim.covers(peer.name) and peer.name not in {s.name for s in samples}]
+    doubts += [f"not compared with {', '.join(missing)}"] if missing else []
+    return conclude(f"arboost / {best.name}", ratio, claim, doubts, rival=best.name)
+
+
+def conclude(
+    what: str, value: float, claim: Claim, doubts: Sequence[str], rival: str | None = None, unit: str = ""
+) -> dict[str, Any]:
+    """The verdict in words and numbers; doubts make it no verdict."""
+    word = "reaches the aim" if value <= claim.aim else "holds" if value <= claim.must else "MISSED"
+    word = f"NO VERDICT: {'; '.join(doubts)}" if doubts else word
+    text = f"{what} = {value:.2f}{unit}; must be <= {claim.must:.2f}{unit}, aim {claim.aim:.2f}{unit}: {word}"
+    return {
+        "rival": rival,
+        "ratio": round(value, 4),
+        "must": claim.must,
+        "aim": claim.aim,
+        "valid": not doubts,
+        "text": text,
+    }
+
+
+def find_doubts(options: argparse.Namespace, timed: bool = True) -> list[str]:
+    """Reasons not to believe this run: other sizes than the claim's or, for times, others at work on the machine."""
+    doubts = [f"not the claim's sizes ({', '.join(options.changed)})"] if options.changed else []
+    others = cores_used_by_others()
+    if timed and others is not None and others > MAX_OTHERS:
+        doubts.append(f"other processes used {others:.1f} cores")
+    return doubts
+
+
+def _busy_seconds() -> tuple[float, float, float] | None:
+    """(now, seconds of all cores at work since boot, those of this process and its children); None without /proc."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    fields = [int(number) for number in stat.read_text().splitlines()[0].split()[1:]]
+    busy = (sum(fields[:3]) + sum(fields[5:8])) / os.sysconf("SC_CLK_TCK")  # all but idle, iowait and guest
+    times = os.times()
+    return time.perf_counter(), busy, times.user + times.system + times.children_user + times.children_system
+
+
+_BEGAN = _busy_seconds()
+
+
+def cores_used_by_others() -> float | None:
+    """Cores that other processes (stolen time included) have used on average since this script began."""
+    now = _busy_seconds()
+    if _BEGAN is None or now is None:
+        return None
+    elapsed, busy, own = (b - a for a, b in zip(_BEGAN, now, strict=True))
+    return max(0.0, (busy - own) / max(elapsed, 1e-9))
 
 
 def print_result(title: str, samples: Sequence[Sample], options: argparse.Namespace, verdict: Any = None) -> None:
@@ -226,6 +290,7 @@ def print_result(title: str, samples: Sequence[Sample], options: argparse.Namesp
         "benchmark": title,
         "threads": options.threads,
         "machine": machine(),
+        "cores_used_by_others": cores_used_by_others(),
         "verdict": verdict,
         "samples": {
             s.name: {"version": s.version, "values": [round(v, 9) for v in s.values], "quality": s.quality}

@@ -40,7 +40,10 @@ def main() -> int:
             if subprocess.run(command, check=False).returncode:
                 failed.append(script)
         lines = results.read_text().splitlines() if results.exists() else []
-        print_summary([json.loads(line) for line in lines])
+        if options.quick:
+            print(f"\n{len(lines)} results; sizes too small to mean anything, so no table")
+        else:
+            print_summary([json.loads(line) for line in lines])
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -54,7 +57,8 @@ def print_summary(results: list[dict]) -> None:
     print("| work | arboost | best rival | ratio | must | aim |\n|---|---|---|---|---|---|")
     for result in results:
         verdict, samples = result["verdict"], result["samples"]
-        if verdict is None:
+        if verdict is None or not verdict["valid"]:
+            print(f"| {result['benchmark']} | {verdict['text'] if verdict else 'no verdict'} | | | | |")
             continue
         if verdict["ratio"] is None:
             print(f"| {result['benchmark']} | {verdict['text']} | | | | |")

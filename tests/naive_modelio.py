@@ -117,7 +117,11 @@ def gbtree_cases() -> dict[str, Case]:
         "no_rounds": _case({}, X, y, 0),
         "huge_values": _huge_values(),
         "unbiased_rank": _case(
-            {"objective": "rank:ndcg", "lambdarank_unbiased": 1}, X, (y > 0).astype(int), 2, {"qid": np.arange(250) // 50}
+            {"objective": "rank:ndcg", "lambdarank_unbiased": 1},
+            X,
+            (y > 0).astype(int),
+            2,
+            {"qid": np.arange(250) // 50},
         ),
         "deep": _case({"max_depth": 0, "max_leaves": 60, "grow_policy": "lossguide"}, X, y, 2),
     }

@@ -69,8 +69,8 @@ class Booster:
         elif isinstance(fobj, ScalarLoss):
             self._learner.update(dtrain, fobj)
         else:
-            margin = self.predict(dtrain, output_margin=True, training=True)
-            grad, hess = fobj(margin, dtrain)
+            self._learner.prepare(dtrain, estimate=False)
+            grad, hess = fobj(self._seen_prediction(dtrain, output_margin=True), dtrain)
             self.boost(dtrain, iteration=iteration, grad=grad, hess=hess)
 
     def boost(self, dtrain: DMatrix, iteration: int, grad: Any, hess: Any) -> None:
@@ -119,11 +119,16 @@ class Booster:
             self._check_features(data)
             scores += [(name, metric, value) for metric, value in self._learner.evaluate(data)]
             if feval is not None:
-                prediction = self.predict(data, training=False, output_margin=output_margin)
-                found = feval(prediction, data)
+                found = feval(self._seen_prediction(data, output_margin), data)
                 for metric, value in found if isinstance(found, list) else [found]:
                     scores.append((name, metric, float(value)))
         return scores
+
+    def _seen_prediction(self, data: DMatrix, output_margin: bool) -> np.ndarray:
+        """`predict` from the margins that are kept for matrices seen in training."""
+        learner = self._learner
+        margin = learner.margins(data).copy()
+        return self._shape(margin if output_margin else learner.loss.transform(margin, learner.ctx), False)
 
     def set_param(self, params: Any, value: Any = None) -> None:
         """Set parameters: a dict, a list of pairs, or one name and its value."""

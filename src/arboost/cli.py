@@ -48,9 +48,9 @@ def compile_kernels() -> list[str]:
     """
     xgb = importlib.import_module("arboost")
     for X, y, params in _small_fits():
-        weight = np.linspace(0.5, 1.5, len(y), dtype=np.float32)
-        data = xgb.DMatrix(X, y, weight=weight)
-        model = xgb.train(params | {"verbosity": 0}, data, 2, evals=[(data, "train")], verbose_eval=False)
+        for weight in (None, np.linspace(0.5, 1.5, len(y), dtype=np.float32)):
+            data = xgb.DMatrix(X, y, weight=weight)
+            model = xgb.train(params | {"verbosity": 0}, data, 2, evals=[(data, "train")], verbose_eval=False)
         model.predict(data, pred_leaf=True)
         if isinstance(X, np.ndarray):
             model.inplace_predict(X)
@@ -63,7 +63,7 @@ def _small_fits() -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 5), dtype=np.float32)
     holed = np.where(rng.random(X.shape) < 0.1, np.float32(np.nan), X)
-    large = rng.standard_normal((50_000, 9), dtype=np.float32)
+    large = rng.standard_normal((70_000, 9), dtype=np.float32)  # enough for the kernels of large data
     score = X[:, 0] + X[:, 1] * X[:, 2]
     positive, binary = np.exp(score), (score > 0).astype(np.float32)
     classes = np.digitize(score, [-0.5, 0.5]).astype(np.float32)
@@ -75,8 +75,8 @@ def _small_fits() -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
     yield holed, score, {"max_bin": 1024}
     sampled = {"subsample": 0.5, "colsample_bytree": 0.8, "colsample_bylevel": 0.8, "colsample_bynode": 0.8}
     yield large, (large[:, 0] > 0).astype(np.float32), {"objective": "binary:logistic", **sampled}
-    outlier = np.where(np.arange(len(score)) == 7, np.float32(1e7), score)
-    yield X, outlier, {"objective": "reg:squarederror", "eval_metric": ["rmse", "mae", "mape", "mphe"]}
+    outlier = np.where(np.arange(len(large)) == 7, np.float32(1e7), large[:, 0])
+    yield large, outlier, {"objective": "reg:squarederror", "eval_metric": ["rmse", "mae", "mape", "mphe"]}
 
     of_binary = ["logloss", "error", "error@0.3", "auc", "aucpr"]
     for name in ("binary:logistic", "binary:logitraw", "binary:hinge", "reg:logistic"):

@@ -151,42 +151,49 @@ def _run_rounds(
 ) -> None:
     """Rounds until a callback says stop. Callbacks count from 0; the booster counts on from the rounds it has."""
     first = booster.num_boosted_rounds()
-    for epoch in range(n_rounds):
-        if container.before_iteration(booster, epoch, dtrain, evals):
-            break
-        with _whole_round():
+    with _WholeRounds() as guard:
+        for epoch in range(n_rounds):
+            if container.before_iteration(booster, epoch, dtrain, evals):
+                break
+            guard.growing = True
             booster.update(dtrain, iteration=first + epoch, fobj=obj)
-        if container.after_iteration(booster, epoch, dtrain, evals):
-            break
+            guard.check()
+            if container.after_iteration(booster, epoch, dtrain, evals):
+                break
 
 
-@contextmanager
-def _whole_round() -> Iterator[None]:
-    """Hold back the first Ctrl-C until the block is done; a second one comes through at once.
+class _WholeRounds:
+    """Holds back the first Ctrl-C while a round is being grown; a second one comes through at once.
 
     Only where Ctrl-C means a KeyboardInterrupt in this thread: not in other threads, not with a handler of the user's.
+    Installed once per training; `growing` and `check` cost nothing per round.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
-    if handler is not signal.default_int_handler:
-        yield
-        return
-    pending = False
 
-    def hold_back(signum: int, frame: Any) -> None:
-        nonlocal pending
-        pending = True
-        signal.signal(signal.SIGINT, handler)
+    def __init__(self) -> None:
+        self.growing = False
+        self._pending = False
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        self._active = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
-    signal.signal(signal.SIGINT, hold_back)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if pending:
-        raise KeyboardInterrupt
+    def __enter__(self) -> "_WholeRounds":
+        if self._active:
+            signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._active:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _handle(self, signum: int, frame: Any) -> None:
+        if not self.growing or self._pending:
+            signal.default_int_handler(signum, frame)
+        self._pending = True
+
+    def check(self) -> None:
+        """Raise what was held back."""
+        self.growing = False
+        if self._pending:
+            raise KeyboardInterrupt
 
 
 def _interrupted(booster: Booster, container: CallbackContainer, evals_result: EvalsLog | None) -> TrainingInterrupted:
@@ -196,10 +203,10 @@ def _interrupted(booster: Booster, container: CallbackContainer, evals_result: E
     try:
         booster = container.after_training(booster)
     except Exception as error:
-        stopped = TrainingInterrupted(booster)
+        stopped = TrainingInterrupted(booster.reset())
         stopped.add_note(f"A callback failed after the interrupt: {error!r}")
         return stopped
-    return TrainingInterrupted(booster)
+    return TrainingInterrupted(booster.reset())
 
 
 def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DMatrix, str]]:
@@ -504,7 +511,7 @@ def _group_of_row(data: DMatrix) -> np.ndarray | None:
     group_ptr = data.info.group_ptr
     if group_ptr is None or len(group_ptr) < 2:
         return None
-    sizes = np.diff(np.asarray(group_ptr, np.int64))
+    sizes = (group_ptr[1:] - group_ptr[:-1]).astype(np.int64)
     return np.repeat(np.arange(len(sizes)), sizes)
 
 

@@ -14,7 +14,19 @@ FLOORS = [
     {"tree", "losses", "metrics"},
     {"predict", "modelio"},
     {"boosters"},
-    {"config", "compat", "core", "data", "collective", "objective", "booster", "training", "callback"},
+    {
+        "version",
+        "config",
+        "compat",
+        "core",
+        "data",
+        "collective",
+        "objective",
+        "model_config",
+        "booster",
+        "training",
+        "callback",
+    },
     {"sklearn", "ensemble", "dask", "plotting", "interpret", "trace", "report", "demo", "cli", "__main__"},
 ]
 FIRST_FACE_FLOOR = 7

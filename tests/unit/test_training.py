@@ -19,7 +19,7 @@ from arboost.runtime.errors import XGBoostError
 
 xgboost = pytest.importorskip("xgboost")
 
-PARAMS = {"max_depth": 3, "eta": 0.5, "nthread": 2}
+PARAMS = {"max_depth": 3, "eta": 0.5, "nthread": 1}
 
 
 def make_data(seed=0, n=300):
@@ -452,7 +452,7 @@ def parts_of(library, data, **options):
         parts.append((train.get_label().tolist(), test.get_label().tolist()))
         return train, test, params
 
-    library.cv({"max_depth": 1}, data, 1, fpreproc=record, **options)
+    library.cv({"max_depth": 1, "nthread": 1}, data, 1, fpreproc=record, **options)
     return parts
 
 

@@ -38,6 +38,7 @@ class _Session:
     trainer: TreeTrainer
     g: np.ndarray
     h: np.ndarray
+    checked: tuple  # the label and weight that were found valid
     made_for: tuple[int, int]  # max_bin, threads
 
 
@@ -52,6 +53,8 @@ class Learner:
         self.n_features = 0
         self.n_label_columns = 1
         self._resolved: Resolved | None = None
+        self._warned = False
+        self._ctx: Context | None = None
         self._loss: Loss | None = None
         self._metrics: list[Metric] | None = None
         self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
@@ -70,19 +73,25 @@ class Learner:
 
     def set_params(self, params: Any) -> None:
         """Merge new parameters; only what depends on them is made anew."""
-        self.params = merge(self.params, params)
-        self._resolved = self._metrics = self._loss = None
+        merged = merge(self.params, params)
+        self._warned = self._warned and merged.keys() <= self.params.keys()  # a new name is looked at once
+        self.params = merged
+        self._resolved = self._ctx = self._metrics = self._loss = None
 
     @property
     def resolved(self) -> Resolved:
         if self._resolved is None:
-            self._resolved = resolve(self.params)
+            self._resolved = resolve(self.params, warn=not self._warned)
+            self._warned = True
         return self._resolved
 
     @property
     def ctx(self) -> Context:
-        p = self.resolved.learner
-        return Context(n_threads=resolve_threads(p.nthread), device=p.device, seed=p.seed, verbosity=p.verbosity)
+        if self._ctx is None:
+            p = self.resolved.learner
+            threads = resolve_threads(p.nthread)
+            self._ctx = Context(n_threads=threads, device=p.device, seed=p.seed, verbosity=p.verbosity)
+        return self._ctx
 
     @property
     def loss(self) -> Loss:
@@ -205,7 +214,7 @@ class Learner:
             trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
-            session = self._session = _Session(weakref.ref(data), trainer, g, h, made_for)
+            session = self._session = _Session(weakref.ref(data), trainer, g, h, (None, None), made_for)
         session.trainer.set_params(tree_params)
         return session
 
@@ -213,8 +222,11 @@ class Learner:
         """One round of boosting on the model's own loss, or on a custom one."""
         loss = custom or self.loss
         self.prepare(data, estimate=custom is None)
-        label, weight = self._checked_label(data)
         session = self._session_for(data)
+        label, weight = session.checked
+        if label is None or label is not data.info.label or weight is not data.info.weight:
+            label, weight = self._checked_label(data)
+            session.checked = (label, weight)
         loss.gradient(self.ctx, self.margins(data), label, weight, session.g, session.h)
         solver = None
         if loss.leaf_alphas is not None:

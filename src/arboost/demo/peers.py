@@ -10,12 +10,11 @@ import importlib
 import importlib.metadata
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 
 PAUSE = 0.05  # seconds before a timed run: OpenMP threads of the library before it spin for a while after their work
 
@@ -215,7 +214,7 @@ def installed_peers() -> list[Peer]:
     return [peer for peer in PEERS if peer.is_installed]
 
 
-def interleave(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
+def interleave(runs: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
     """Seconds of each call, `repeats` times, taking turns and starting with another one each time.
 
     So a slow moment of the machine falls on all of them.

@@ -18,7 +18,7 @@ NODE = np.dtype(
         ("left", "i4"),  # -1 while a leaf
         ("right", "i4"),
         ("depth", "i4"),
-        ("hist", "i4"),  # its histogram's buffer, -1 if it has none
+        ("hist", "i4"),  # its histogram's buffer, NO_HIST or BY_ROWS
     ],
     align=True,
 )
@@ -33,8 +33,13 @@ SUBTRACT = np.dtype([("large", "i4"), ("small", "i4")], align=True)
 PIECE = np.dtype([("node", "i8"), ("start", "i8"), ("stop", "i8"), ("n_left", "i8")], align=True)
 """One thread's part of a node's rows in a partition; node == -1 marks an unused entry."""
 
-CANDIDATE = np.dtype([("gain", "f8"), ("bin", "i4"), ("default_left", "i4")], align=True)
-"""The best split of one node on one feature."""
+CANDIDATE = np.dtype(
+    [("score", "f8"), ("g_left", "i8"), ("h_left", "i8"), ("bin", "i4"), ("default_left", "i4")], align=True
+)
+"""The best split of one node on one feature; score 0 if there is none."""
+
+NO_HIST, BY_ROWS = -1, -2
+FEW_ROWS = 64  # a node of so few rows is evaluated from its rows: cheaper than clearing and scanning a histogram
 
 MISSING_U8 = 255
 MISSING_U16 = 65535

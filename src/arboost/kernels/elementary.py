@@ -122,12 +122,6 @@ def log1p(x):
 
 
 @inlined
-def sigmoid(x):
-    """1 / (1 + e**-x); e**-x overflows to inf harmlessly."""
-    return 1.0 / (1.0 + exp(-x))
-
-
-@inlined
 def log_gamma(x):
     """ln(Gamma(x)) for x > 0 to about 1e-14 (absolute where it is below 1); NaN or inf below 0."""
     # Stirling's series needs x >= 8: smaller x climb eight steps by Gamma(x + 1) = x Gamma(x)

@@ -29,3 +29,13 @@ def prefetch_item(typing_context, array, i):
 def prefetch_row(typing_context, array, i, j):
     """Ask the cache for `array[i, j]` of a 2-d array; `i` and `j` must be unsigned."""
     return types.void(array, i, j), _emit_prefetch
+
+
+@intrinsic
+def count_trailing_zeros(typing_context, bits):
+    """Position of the lowest set bit of a uint64 that is not 0."""
+
+    def emit(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), emit

@@ -43,7 +43,7 @@ def squared_log_error(margin, label):
     margin = float32(_LOG_FLOOR) if margin < float32(_LOG_FLOOR) else margin
     above = margin + float32(1.0)
     difference = float32(log1p(float64(margin))) - float32(log1p(float64(label)))
-    h = (float32(1.0) - difference) / (above * above)
+    h = float32(float64(float32(1.0) - difference) / (float64(above) * float64(above)))
     return difference / above, float32(_MIN_LOG_HESSIAN) if h < float32(_MIN_LOG_HESSIAN) else h
 
 
@@ -110,6 +110,6 @@ def tweedie(margin, label, power):
     a = float32(1.0) - power
     b = float32(2.0) - power
     # a label of 0 has no first term: 0 * inf at a margin of -inf would be NaN
-    first = label * exp32(a * margin) if label > float32(0.0) else float32(0.0)
+    first = exp32(a * margin) if label > float32(0.0) else float32(0.0)
     second = exp32(b * margin)
-    return second - first, b * second - a * first
+    return second - label * first, b * second - (label * a) * first

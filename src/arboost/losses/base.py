@@ -75,6 +75,38 @@ class Loss:
         """Write the weighted first and second derivative of the loss by the margin into g and h (OUT)."""
         raise NotImplementedError
 
+    def leaf_values(
+        self,
+        ctx: Context,
+        target: int,
+        rows: np.ndarray,
+        leaf_ptr: np.ndarray,
+        label: np.ndarray,
+        margin: np.ndarray,
+        weight: np.ndarray | None,
+    ) -> np.ndarray:
+        """Best value of every leaf, before the learning rate; only for losses with `leaf_alphas`.
+
+        Parameters
+        ----------
+        ctx
+            Context: leaves are shared among its threads.
+        target
+            Which column of the margin (and of a label with several) the tree belongs to.
+        rows
+            (n,) int32 row ids, leaf after leaf; empty for all rows in order.
+        leaf_ptr
+            (n_leaves + 1,) int64: the rows of leaf l are rows[leaf_ptr[l] : leaf_ptr[l + 1]].
+        label, margin, weight
+            Of all rows; margins from before this tree.
+
+        Returns
+        -------
+        numpy.ndarray
+            (n_leaves,) float32; NaN for a leaf without rows, whose value is to be kept.
+        """
+        raise NotImplementedError
+
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The constant prediction to start from, estimated as XGBoost does: (n_targets,) float32, output scale."""
         return newton_base_score(self, ctx, label, weight)
@@ -243,7 +275,7 @@ def check_base_score(base_score: np.ndarray) -> np.ndarray:
     return base_score
 
 
-def fixed_base_score(value: float | tuple[float, ...], n_targets: int) -> np.ndarray:
+def fixed_base_score(value: float | tuple[float, ...] | np.ndarray, n_targets: int) -> np.ndarray:
     """The user's base_score as (n_targets,) float32: one number serves all targets."""
     values = np.atleast_1d(np.asarray(value, np.float32))
     if len(values) == 1:

@@ -33,26 +33,6 @@ class _QuantileLeaves(ElementwiseLoss):
         margin: np.ndarray,
         weight: np.ndarray | None,
     ) -> np.ndarray:
-        """Best value of every leaf, before the learning rate.
-
-        Parameters
-        ----------
-        ctx
-            Context: leaves are shared among its threads.
-        target
-            Which column of the margin (and of a label with several) the tree belongs to.
-        rows
-            (n,) int32 row ids, leaf after leaf; empty for all rows in order.
-        leaf_ptr
-            (n_leaves + 1,) int64: the rows of leaf l are rows[leaf_ptr[l] : leaf_ptr[l + 1]].
-        label, margin, weight
-            Of all rows; margins from before this tree.
-
-        Returns
-        -------
-        numpy.ndarray
-            (n_leaves,) float32; NaN for a leaf without rows, whose value is to be kept.
-        """
         y, m = column(label, target), column(margin, target)
         return _quantiles(ctx, self._alpha(target), rows, leaf_ptr, y, m, weight)
 

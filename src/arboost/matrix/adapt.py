@@ -16,7 +16,7 @@ import scipy.sparse
 from arboost.kernels.cpu import binning
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.runtime.pool import split_range
+from arboost.runtime.pool import run_ranges, split_range
 
 CHUNK_VALUES = 1 << 22  # values in a conversion buffer: 16 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
@@ -34,7 +34,9 @@ class RawData(ABC):
             self.missing = np.float32(missing)
         self.feature_names: list[str] | None = None
         self.feature_types: list[str] | None = None
+        self.n_threads = 1  # for conversion
         self._n_present: np.ndarray | None = None
+        self._small: np.ndarray | None = None  # all values, where they fit one chunk
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, values) with values float32 C-ordered (m, n_features), NaN = missing."""
@@ -43,16 +45,16 @@ class RawData(ABC):
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         """(first_row, values, column): chunks in which features first..stop begin at values[:, column]."""
+        if self.n_rows * self.n_features <= CHUNK_VALUES:
+            if self._small is None:
+                self._small = self._convert(np.empty((self.n_rows, self.n_features), np.float32), 0, 0)
+            yield from _cut_rows(self._small, first, rows)
+            return
         step = rows or max(1, CHUNK_VALUES // max(1, stop - first))
         buffer = np.empty((min(step, self.n_rows), stop - first), np.float32)
-        block = max(1, _BLOCK_VALUES // max(1, stop - first))
         for first_row in range(0, self.n_rows, step):
             values = buffer[: min(step, self.n_rows - first_row)]
-            for start in range(0, len(values), block):
-                self._fill(values[start : start + block], first_row + start, first)
-            if not np.isnan(self.missing):
-                values[values == self.missing] = np.nan
-            yield first_row, values, 0
+            yield first_row, self._convert(values, first_row, first), 0
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> "RawData":
@@ -73,7 +75,7 @@ class RawData(ABC):
         return self
 
     def feature_values(
-        self, first: int, stop: int, row_weights: np.ndarray
+        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(column_ptr, values, weights): features first..stop one after the other, every value with its row's weight.
 
@@ -81,7 +83,7 @@ class RawData(ABC):
         """
         values = np.empty((stop - first, self.n_rows), np.float32)
         for first_row, chunk, column in self.tiles(first, stop):
-            values[:, first_row : first_row + len(chunk)] = chunk[:, column : column + stop - first].T
+            ctx.run_ranges(stop - first, 1, binning.transpose_features, chunk, column, values, first_row)
         weights = row_weights if len(row_weights) == 1 else np.tile(row_weights, stop - first)
         return np.arange(stop - first + 1) * self.n_rows, values.reshape(-1), weights
 
@@ -99,9 +101,30 @@ class RawData(ABC):
             total += counts.sum(axis=0)
         return total[0], total[1]
 
+    def _convert(self, values: np.ndarray, first_row: int, first_feature: int) -> np.ndarray:
+        """Fills `values` in threads (NumPy's casts do not hold the GIL), a block that fits the cache at a time."""
+        block = max(1, _BLOCK_VALUES // max(1, values.shape[1]))
+
+        def convert(start: int, stop: int) -> None:
+            for i in range(start * block, min(stop * block, len(values)), block):
+                part = values[i : i + block]
+                self._fill(part, first_row + i, first_feature)
+                if not np.isnan(self.missing):
+                    part[part == self.missing] = np.nan
+
+        run_ranges(self.n_threads, -(-len(values) // block), 1, convert)
+        return values
+
     @abstractmethod
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         """Writes float32 values of out.shape from (first_row, first_feature) on."""
+
+
+def _cut_rows(array: np.ndarray, first: int, rows: int | None) -> Iterator[tuple[int, np.ndarray, int]]:
+    """Tiles of an array that needs no conversion."""
+    step = rows or max(1, len(array))
+    for first_row in range(0, len(array), step):
+        yield first_row, array[first_row : first_row + step], first
 
 
 class DenseData(RawData):
@@ -116,9 +139,7 @@ class DenseData(RawData):
         if not self._direct:
             yield from super().tiles(first, stop, rows)
             return
-        step = rows or max(1, self.n_rows)
-        for first_row in range(0, self.n_rows, step):
-            yield first_row, self.array[first_row : first_row + step], first
+        yield from _cut_rows(self.array, first, rows)
 
     def take(self, rows: np.ndarray) -> "DenseData":
         return DenseData(self.array[rows], float(self.missing))
@@ -189,7 +210,7 @@ class _SparseColumns(RawData):
         yield from SparseData(self.matrix[:, first:stop].tocsr()).tiles(0, stop - first, rows)
 
     def feature_values(
-        self, first: int, stop: int, row_weights: np.ndarray
+        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         start, end = self.matrix.indptr[first], self.matrix.indptr[stop]
         column_ptr = self.matrix.indptr[first : stop + 1].astype(np.int64) - int(start)

@@ -6,6 +6,7 @@ the distinct v_k above the minimum. A last cut above the maximum closes the last
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from arboost.runtime.errors import XGBoostError
 MAX_BIN_LIMIT = 65535
 _TILE_CELLS = 1 << 21  # counters alive at a time (16 MiB): features are handled in tiles that fit
 _TILE_VALUES = 1 << 21  # values sorted, or set aside for counting, at a time (8 MiB)
-_SORT_ROWS = 1 << 15  # up to here sorting a feature is cheaper than clearing and scanning its counters
-_EPS = np.float32(1e-5)
+_SORT_ROWS = 1 << 16  # up to here sorting a feature is cheaper than clearing and scanning its counters
+_EPS = 1e-5
 _NO_VALUE = np.float32(1e-5)  # XGBoost's minimum for a feature without values; its one cut is 3e-5
 
 
@@ -54,16 +55,22 @@ class _Picked:
         self.totals = np.zeros(n_features, np.int64)
         self.all_kept = np.ones(n_features, np.bool_)
 
+    def share(self, ctx: Context) -> None:
+        """Adds up the tables of all workers, of which at most one is not empty."""
+        for table in (self.n_slots, self.bases, self.prefixes, self.totals):
+            ctx.comm.allreduce_sum(table)
+        self.all_kept = ctx.comm.allreduce_max((~self.all_kept).astype(np.int64)) == 0
+
     def cuts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(number of cuts, minimum) of every feature and the cuts of all, from slots that hold whole keys."""
         rows = np.arange(len(self.n_bins))
         values = values_of_keys(self.prefixes)
         is_empty = self.n_slots == 0
-        largest = np.where(is_empty, _NO_VALUE, values[rows, self.n_slots])
-        smallest = np.where(is_empty, _NO_VALUE, values[rows, 1])
+        largest = np.where(is_empty, _NO_VALUE, values[rows, self.n_slots]).astype(np.float64)
+        smallest = np.where(is_empty, _NO_VALUE, values[rows, 1]).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # near the largest float the sentinel is inf, as in XGBoost
-            sentinel = largest + (abs(largest) + _EPS)
-            minimum = np.where(is_empty, _NO_VALUE, smallest - (abs(smallest) + _EPS))
+            sentinel = (largest + (abs(largest) + _EPS)).astype(np.float32)
+            minimum = np.where(is_empty, _NO_VALUE, smallest - (abs(smallest) + _EPS)).astype(np.float32)
         # The maximum was picked for its own sake: unless the last quantile falls on it, it is no cut.
         last_base = self.bases[rows, self.n_slots]
         last_rank = [int(total) * (int(n) - 1) // int(n) for total, n in zip(self.totals, self.n_bins, strict=True)]
@@ -93,10 +100,10 @@ def make_cuts(ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: in
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
     n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
     weights = quantize_weight(ctx, raw.n_rows, weight)
-    is_sorted = ctx.comm.world_size == 1 and (raw.n_rows <= _SORT_ROWS or isinstance(raw, SparseData))
-    pick = _pick_by_sorting if is_sorted else _pick_by_counting
+    by_sorting = _can_sort(ctx, raw)
+    pick = _pick_by_sorting if by_sorting else _pick_by_counting
     source = raw.by_feature()
-    parts = [pick(ctx, source, weights, n_bins, *tile).cuts() for tile in _tiles(raw, max_bin, is_sorted)]
+    parts = [pick(ctx, source, weights, n_bins, *tile).cuts() for tile in _tiles(ctx, raw, max_bin, by_sorting)]
     n_cuts, minima, values = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
     return Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing)
 
@@ -138,13 +145,22 @@ def keys_of_values(values: np.ndarray) -> np.ndarray:
     return np.where(bits > zero, zero - magnitude, zero + magnitude)
 
 
-def _tiles(raw: RawData, max_bin: int, is_sorted: bool) -> list[tuple[int, int]]:
+def _can_sort(ctx: Context, raw: RawData) -> bool:
+    """Whether one worker holds all rows, and sorting them is cheaper than counting: the same answer everywhere."""
+    n_rows = np.array([raw.n_rows], np.int64)
+    all_rows, most_rows = ctx.comm.allreduce_sum(n_rows.copy())[0], ctx.comm.allreduce_max(n_rows)[0]
+    return bool(all_rows == most_rows and (all_rows <= _SORT_ROWS or isinstance(raw, SparseData)))
+
+
+def _tiles(ctx: Context, raw: RawData, max_bin: int, by_sorting: bool) -> list[tuple[int, int]]:
     """Ranges of features handled together, so that tables and buffers stay bounded."""
-    step = _TILE_CELLS // (max(256, max_bin + 2) * 256)
-    if is_sorted:
-        step = min(_TILE_VALUES // max(1, raw.n_rows), _TILE_CELLS // (2 * max_bin))
-    step = max(1, step)
-    return [(first, min(first + step, raw.n_features)) for first in range(0, raw.n_features, step)]
+    if by_sorting:
+        n_values = raw.scan(ctx) if isinstance(raw, SparseData) else np.full(raw.n_features, raw.n_rows)
+        load = np.cumsum(np.maximum(n_values, 4 * max_bin)) // _TILE_VALUES
+    else:
+        load = np.arange(raw.n_features) // max(1, _TILE_CELLS // (max(256, max_bin + 2) * 256))
+    edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), raw.n_features]
+    return [(first, stop) for first, stop in pairwise(edges) if first < stop]
 
 
 def _pick_by_sorting(
@@ -152,12 +168,13 @@ def _pick_by_sorting(
 ) -> _Picked:
     """Picks by sorting each feature's values."""
     picked = _Picked(n_bins[first:stop])
-    column_ptr, values, entry_weights = raw.feature_values(first, stop, weights)
+    column_ptr, values, entry_weights = raw.feature_values(ctx, first, stop, weights)
     ctx.run_ranges(
         stop - first, 1, sketch.pick_sorted,
         column_ptr, values.view(np.uint32), entry_weights,
         picked.n_bins, picked.n_slots, picked.bases, picked.prefixes, picked.totals, picked.all_kept,
     )  # fmt: skip
+    picked.share(ctx)
     return picked
 
 

@@ -103,6 +103,7 @@ class DMatrix:
         )  # fmt: skip
 
     def _begin(self, raw: RawData, ctx: Context) -> None:
+        raw.n_threads = ctx.n_threads
         self.raw: RawData | None = raw
         self.info = MetaInfo(raw.n_rows, raw.n_features)
         self._ctx = ctx

@@ -46,10 +46,10 @@ class MetaInfo:
         self._feature_types: list[str] | None = None
 
     def set_label(self, data: Any) -> None:
-        self.label = label = self._per_row(data, "label", many=True)
+        label = self._per_row(data, "label", many=True)
         if label is not None and not np.isfinite(label).all():
-            self.label = None
             raise XGBoostError("Label contains NaN, infinity or a value too large.")
+        self.label = label
 
     def set_weight(self, data: Any) -> None:
         weight = _vector(data, "weight")

@@ -17,7 +17,7 @@ from arboost.matrix.cuts import Cuts, keys_of_values
 from arboost.runtime.context import Context
 
 _ROW_GRAIN = 4096
-_TABLE_CELLS = 1 << 21  # cells of all features' search tables together (4 MiB), within
+_TABLE_CELLS = 1 << 22  # cells of all features' search tables together (8 to 16 MiB), within
 _MIN_CELLS, _MAX_CELLS = 256, 1 << 14  # these bounds for one feature
 
 

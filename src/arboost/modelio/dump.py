@@ -161,24 +161,24 @@ class _View:
             return (right if missing == left else left), missing
         return left, right
 
-    def condition(self, node: int) -> str:
-        """The number that the feature must stay below, or the categories that it must be one of."""
+    def condition(self, node: int, whole: bool = True) -> str:
+        """The number (whole for an integer feature) to stay below, or the categories to be one of."""
         kind = self.type(node)
         if kind == "c":
             return ",".join(map(str, self.categories[node]))
         value = self.threshold[node]
-        if kind == "int" and math.isfinite(value):
+        if kind == "int" and whole and math.isfinite(value):
             return str(math.ceil(value))
         return _number(value)
 
-    def test(self, node: int) -> str:
-        """Name and condition as the text and dot formats print them."""
+    def test(self, node: int, whole: bool) -> str:
+        """Name and condition as the text format (whole numbers for integer features) and dot print them."""
         kind = self.type(node)
         if kind == "i":
             return self.name(node)
         if kind == "c":
             return f"{self.name(node)}:{{{self.condition(node)}}}"
-        return f"{self.name(node)}<{self.condition(node)}"
+        return f"{self.name(node)}<{self.condition(node, whole)}"
 
     def walk(self) -> Iterator[tuple[int, int, bool]]:
         """Every node in preorder with its depth, and inner nodes once more (closing = True) after their children."""
@@ -208,7 +208,7 @@ def _dump_text(view: _View, with_stats: bool) -> str:
             continue
         yes, no = view.yes_no(node)
         indicator = view.type(node) == "i"
-        line = f"{'' if indicator else depth * chr(9)}{node}:[{view.test(node)}] yes={yes},no={no}"
+        line = f"{'' if indicator else depth * chr(9)}{node}:[{view.test(node, whole=True)}] yes={yes},no={no}"
         if not indicator:
             line += f",missing={view.missing(node)}"
         if with_stats:
@@ -316,7 +316,7 @@ def _dump_dot(view: _View, with_stats: bool, options: _DotOptions) -> str:
         stats = ""
         if with_stats or view.type(node) == "c":  # XGBoost always prints them for a categorical split
             stats = f"\ngain={_number(view.gain[node])}\ncover={_number(view.cover[node])}"
-        blocks.append(f'\n    {node} [ label="{view.test(node)}{stats}" {options.node_params}]\n')
+        blocks.append(f'\n    {node} [ label="{view.test(node, whole=False)}{stats}" {options.node_params}]\n')
         blocks += [_dot_edge(view, node, child, options) for child in (view.left[node], view.right[node])]
     return "".join(blocks) + "}"
 

@@ -96,7 +96,7 @@ def format_of_path(path: PathLike) -> Format:
             "Saving model in the UBJSON format as default. You can use a file extension: `json` or `ubj` to choose"
             " between formats.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return "ubj"
 

@@ -184,7 +184,7 @@ def from_dict(doc: Any) -> SavedModel:
     param = learner.child("learner_model_param")
     n_features = param.param("num_feature", lower=1)
     n_classes = param.param("num_class", lower=0, default=0)
-    n_targets = param.param("num_target", lower=1, default=1)  # absent before 1.6
+    n_targets = param.param("num_target", lower=1, default=1)  # absent in old files
     forest = booster.child("model")
     trees, num_parallel_tree = _read_trees(forest)
     model = SavedModel(
@@ -196,11 +196,11 @@ def from_dict(doc: Any) -> SavedModel:
         num_parallel_tree=num_parallel_tree,
         n_classes=n_classes,
         n_targets=n_targets,
-        boost_from_average=param.param("boost_from_average", lower=0, default=1) != 0,  # absent before 2.0
+        boost_from_average=param.param("boost_from_average", lower=0, default=1) != 0,  # absent in 1.x
         attributes=_checked_attributes(learner.child("attributes").items() if "attributes" in learner else []),
-        feature_names=learner.texts("feature_names"),  # absent before 1.4
+        feature_names=learner.texts("feature_names"),  # absent in old files
         feature_types=learner.texts("feature_types"),
-        cats=_read_cats(forest.child("cats")) if "cats" in forest else None,  # absent before 3.1
+        cats=_read_cats(forest.child("cats")) if "cats" in forest else None,  # absent in 1.x and 2.x
         version=_read_version(root),
     )
     model.iteration_ptr = _read_iteration_ptr(forest, model)
@@ -295,7 +295,7 @@ def _read_tree(fields: _Fields) -> Tree:
     parent = fields.ints("parents", np.int32)
     if len(parent) and parent[0] == -1:
         parent[0] = NO_PARENT
-    split_type = fields.ints("split_type", np.uint8, np.zeros(0, np.uint8))  # this and categories*: absent before 1.3
+    split_type = fields.ints("split_type", np.uint8, np.zeros(0, np.uint8))  # and categories*: absent in old files
     threshold = fields.floats("split_conditions", finite=False)
     if np.any(split_type):
         if split_type.shape == threshold.shape:

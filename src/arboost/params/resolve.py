@@ -218,7 +218,7 @@ def _is_used(name: str, selected: set[str]) -> bool:
 
 def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, ...]) -> Resolved:
     current = settings.current()
-    learner = {"verbosity": current.verbosity, "nthread": current.nthread}
+    learner: dict[str, Any] = {"verbosity": current.verbosity, "nthread": current.nthread}
     learner.update((name, value) for name, value in given.items() if name in _LEARNER_FIELDS)
     tree = {name: value for name, value in given.items() if name in _TREE_FIELDS}
     objective = learner.get("objective", _LEARNER_DEFAULTS.objective)

@@ -175,7 +175,9 @@ def _parse_choice(param: Param, value: Any, shown: str) -> str:
     choice = _ORDINAL.sub(":<ordinal>", value) if isinstance(value, str) else None  # "cuda:0" is "cuda:<ordinal>"
     if choice not in choices:
         suggestion = closest(str(value), choices)
-        raise XGBoostError(f"{param.complaint}: {value!r} for {shown}, valid values are: {{{param.bounds}}}.{suggestion}")
+        raise XGBoostError(
+            f"{param.complaint}: {value!r} for {shown}, valid values are: {{{param.bounds}}}.{suggestion}"
+        )
     if choice in param.not_yet:
         available = ", ".join(repr(name) for name in choices if name not in param.not_yet)
         raise XGBoostError(_not_yet(shown, value, f"use {'one of ' if ',' in available else ''}{available}"))

@@ -3,7 +3,7 @@
 Bounds and defaults are those of XGBoost 3.2 (tests compare them with the installed one). Parameters and choices
 that the engine cannot honour yet are listed too, so that they are known: `supported=False` refuses any value but
 the default, `not_yet` refuses single choices. `used_by` says which booster, objective or metric reads a parameter.
-`python -m arboost.params.table` prints the table as Markdown.
+`python -m arboost parameters` prints the table as Markdown.
 """
 
 import math
@@ -643,7 +643,3 @@ def _remarks(param: Param) -> list[str]:
     if not param.has_effect:
         remarks.append("Accepted, without effect.")
     return remarks
-
-
-if __name__ == "__main__":
-    print(as_markdown())

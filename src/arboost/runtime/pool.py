@@ -113,7 +113,7 @@ def split_range(n: int, n_parts: int, grain: int) -> list[tuple[int, int]]:
 
 def run_ranges(n_threads: int, n: int, grain: int, kernel: Callable, *args: Any) -> list[Any]:
     """Call kernel(*args, start, stop) over spans of range(n); serial when n is below two grains."""
-    spans = split_range(n, n_threads, grain)
-    if len(spans) == 1:
+    if n_threads == 1 or n < 2 * grain:
         return [kernel(*args, 0, n)]
+    spans = split_range(n, n_threads, grain)
     return run_tasks(n_threads, kernel, [(*args, start, stop) for start, stop in spans])

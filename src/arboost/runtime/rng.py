@@ -7,6 +7,7 @@ import numpy as np
 
 ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS = range(5)  # what a draw is for
 
+_MASK = 0xFFFFFFFFFFFFFFFF
 _GOLDEN, _M1, _M2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -21,10 +22,18 @@ def mix(x: np.ndarray | np.uint64) -> np.ndarray:
 
 def make_key(seed: int, *where: int) -> int:
     """One 64-bit key from a seed and a path of small integers (round, tree, node, ...)."""
-    key = seed & 0xFFFFFFFFFFFFFFFF
+    key = seed & _MASK
     for part in where:
-        key = int(mix(np.uint64(key ^ int(mix(np.uint64(part & 0xFFFFFFFFFFFFFFFF))))))
+        key = _mix_int(key ^ _mix_int(part & _MASK))
     return key
+
+
+def _mix_int(x: int) -> int:
+    """`mix` of one Python integer, without the cost of NumPy scalars."""
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
 
 
 def uniform(key: int, ids: np.ndarray) -> np.ndarray:

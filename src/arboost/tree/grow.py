@@ -44,6 +44,7 @@ class TreeGrower:
         self._params = params
         self._feature_weights = feature_weights
         self._row_bins = page.words.view(page.bin_dtype)
+        self._all_columns = ColumnSampler((1.0, 1.0, 1.0), page.n_features, None, 0)
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)
         self._evaluator = Evaluator(ctx, page, self._store)
@@ -66,15 +67,20 @@ class TreeGrower:
         last_splits = _NO_IDS
         evals = self._start(gradients, sampled, limits)
         while True:
-            self._evaluator.find(self._nodes, evals, columns.allowed(self._nodes, evals), reg)
-            expand.release_histograms(self._nodes, evals, True, store.free, store.counts)
-            driver.push(self._nodes, evals)
+            if len(evals):
+                allowed = columns.allowed(self._nodes, evals)
+                self._evaluator.find(self._nodes, evals, self.rowsets.current, gradients, allowed, reg)
+                opened = np.empty(len(evals), np.int32)
+                expand.open_nodes(self._nodes, evals, store.free, store.counts, opened)
+                driver.push(self._nodes, opened[: int(store.counts[expand.OPENED])])
             batch = driver.pop(self._make_room(driver))
             if not len(batch):
                 break
-            n_left, n_rows = self._split_rows(batch, limits, partition_all)
-            if n_rows == 0:
+            if self._children_are_leaves(batch, limits) and not partition_all:
                 last_splits = np.concatenate([last_splits, batch])
+                n_left = np.zeros(len(batch), np.int64)  # their rows are scored as they lie
+            else:
+                n_left = self.rowsets.split(self._nodes, batch)
             evals = self._expand(batch, n_left, limits)
             store.build(self.rowsets.current, gradients)
         return self._finish(reg, last_splits)
@@ -82,13 +88,8 @@ class TreeGrower:
     def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
         """Add the tree's leaf weights to every training row's margin."""
         weights, nodes = grown.tree.threshold, grown.nodes
-        sizes = nodes["stop"] - nodes["start"]
-        for ids, add in (
-            (grown.leaves, self.rowsets.add_leaf_weights),
-            (grown.last_splits, self.rowsets.add_split_weights),
-        ):
-            if len(ids):
-                add(nodes, ids, int(sizes[ids].sum()), weights, margin, target)
+        self.rowsets.add_leaf_weights(nodes, grown.leaves, weights, margin, target)
+        self.rowsets.add_split_weights(nodes, grown.last_splits, weights, margin, target)
         if sampled is not None:
             chosen = np.zeros(self._page.n_rows, np.uint8)
             chosen[sampled] = 1
@@ -105,6 +106,8 @@ class TreeGrower:
     def _column_sampler(self, key: int) -> ColumnSampler:
         p = self._params
         rates = (p.colsample_bytree, p.colsample_bylevel, p.colsample_bynode)
+        if rates == (1.0, 1.0, 1.0):
+            return self._all_columns
         return ColumnSampler(rates, self._page.n_features, self._feature_weights, key)
 
     def _reg(self, gradients: QuantizedGradients) -> np.ndarray:
@@ -133,13 +136,9 @@ class TreeGrower:
         store.build(self.rowsets.current, gradients)
         return self._evals[:n_evals]
 
-    def _split_rows(self, batch: np.ndarray, limits: np.ndarray, partition_all: bool) -> tuple[np.ndarray, int]:
-        """Partition the batch's rows, unless its children are leaves for sure: those rows are scored as they lie."""
-        nodes = self._nodes
-        if nodes["depth"][batch[0]] + 1 == limits[0] and not partition_all and self._params.grow_policy == "depthwise":
-            return np.zeros(len(batch), np.int64), 0
-        n_rows = int((nodes["stop"][batch] - nodes["start"][batch]).sum())
-        return self.rowsets.split(nodes, batch, n_rows), n_rows
+    def _children_are_leaves(self, batch: np.ndarray, limits: np.ndarray) -> bool:
+        """True if the depth limit closes all children of the batch (a level, or one node)."""
+        return bool(self._nodes[batch[0]]["depth"] + 1 == limits[0])
 
     def _expand(self, batch: np.ndarray, n_left: np.ndarray, limits: np.ndarray) -> np.ndarray:
         """Make the batch's children and plan their histograms; returns the children to evaluate."""
@@ -159,8 +158,7 @@ class TreeGrower:
         store = self._store
         least = store.capacity // 4
         if store.counts[expand.FREE] < least:
-            waiting = driver.waiting()
-            expand.release_histograms(self._nodes, waiting[:least], False, store.free, store.counts)
+            expand.release_histograms(self._nodes, driver.waiting()[:least], store.free, store.counts)
         return max(1, int(store.counts[expand.FREE]) // 2)
 
     def _finish(self, reg: np.ndarray, last_splits: np.ndarray) -> GrownTree:

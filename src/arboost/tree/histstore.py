@@ -40,7 +40,7 @@ class HistogramStore:
         self._partial = np.empty((0, 2, self._width), np.int64)
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
-        self.counts = np.zeros(6, np.int64)
+        self.counts = np.zeros(8, np.int64)
 
     def reset(self) -> None:
         """All buffers free again, lowest number on top of the stack."""
@@ -62,36 +62,34 @@ class HistogramStore:
     def build(self, rows: np.ndarray, gradients: QuantizedGradients) -> None:
         """Carry out the plan in `builds` and `subtracts`; an empty `rows` stands for all rows in order."""
         n_builds, n_subtracts = int(self.counts[expand.BUILDS]), int(self.counts[expand.SUBTRACTS])
-        n_rows = int(self.counts[expand.BUILD_ROWS])
         if not n_builds:
             return
-        builds = self.builds[:n_builds]
-        n_spans = max(1, -(-self._ctx.n_threads // self._n_blocks))
-        grain = max(1, SPAN_UPDATES // len(self._n_bins))
-        spans = split_range(n_rows, n_spans, grain)
+        n_rows = int(self.counts[expand.BUILD_ROWS])
+        builds, n_features = self.builds[:n_builds], len(self._n_bins)
+        heavy = self._ctx.n_threads > 1 and n_rows * n_features >= 2 * SPAN_UPDATES
+        spans = [(0, n_rows)]
+        if heavy:  # enough row spans to keep all threads busy on every block of features
+            n_spans = -(-self._ctx.n_threads // self._n_blocks)
+            spans = split_range(n_rows, n_spans, max(1, SPAN_UPDATES // n_features))
         if len(self._partial) < len(spans):
             self._partial = np.empty((len(spans), 2, self._width), np.int64)
+        jobs = [(block, s) for block in range(self._n_blocks) for s in range(len(spans))]
         for plane, packing in zip(gradients.planes, gradients.packings, strict=True):
-            self._add_rows(builds, rows, plane, packing, spans)
+            common = (self._bins, rows, plane, packing, builds, self.slot_ptr, self._n_bins)
+            if heavy:
+                shares = split_range(len(jobs), self._ctx.n_threads, 1)
+                tasks = [(common, t, jobs[a:b], spans) for t, (a, b) in enumerate(shares)]
+                self._ctx.run_tasks(self._run_jobs, tasks)
+            else:
+                self._run_jobs(common, 0, jobs, spans)
         if len(spans) > 1 or n_subtracts:
             bounds = np.array([start for start, _ in spans] + [n_rows], np.int64)
             args = (builds, bounds, self._partial, self.subtracts[:n_subtracts], self.buffers)
             work = n_subtracts + 2 * len(spans)
             self._ctx.run_ranges(self._width, max(1, _MERGE_GRAIN * 4 // work), histogram.merge_histograms, *args)
 
-    def _add_rows(
-        self, builds: np.ndarray, rows: np.ndarray, values: np.ndarray, packing: np.ndarray, spans: list
-    ) -> None:
-        """Sum one plane of gradients: every (block of features, span of rows) is one job, dealt out to threads."""
-        jobs = [(block, s) for block in range(self._n_blocks) for s in range(len(spans))]
-        heavy = spans[-1][1] * len(self._n_bins) >= 2 * SPAN_UPDATES
-        shares = split_range(len(jobs), self._ctx.n_threads if heavy else 1, 1)
-        common = (self._bins, rows, values, packing, builds, self.slot_ptr, self._n_bins)
-        tasks = [(common, t, jobs[a:b], spans) for t, (a, b) in enumerate(shares)]
-        self._ctx.run_tasks(self._run_jobs, tasks)
-
     def _run_jobs(self, common: tuple, thread: int, jobs: list, spans: list) -> None:
-        """One thread's share of jobs, with its own accumulator."""
+        """One thread's share of (block of features, span of rows) jobs, with its own accumulator."""
         for block, s in jobs:
             if self._is_u8:
                 out = (self._acc[thread], self._partial[s], self.buffers)

@@ -5,7 +5,7 @@ Until the first split the ids are 0, 1, 2, ... and are not written down at all (
 
 import numpy as np
 
-from arboost.kernels.cpu import partition
+from arboost.kernels.cpu import expand, partition
 from arboost.kernels.dtypes import PIECE
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
@@ -23,6 +23,7 @@ class RowSets:
         self._columns, self._missing_code = page.columns, page.missing_code
         self._rows = np.empty(page.n_rows, np.int32)
         self._temp = np.empty(page.n_rows, np.int32)
+        self._pieces = np.empty((ctx.n_threads, 2), PIECE)
         self.reset(None)
 
     def reset(self, sampled: np.ndarray | None) -> int:
@@ -34,15 +35,18 @@ class RowSets:
         self.current = self._rows[: len(sampled)]
         return len(sampled)
 
-    def split(self, nodes: np.ndarray, batch: np.ndarray, n_rows: int) -> np.ndarray:
-        """Partition the rows of the nodes in `batch` (n_rows in all); returns how many went left in each."""
+    def split(self, nodes: np.ndarray, batch: np.ndarray) -> np.ndarray:
+        """Partition the rows of the nodes in `batch`; returns how many went left in each."""
         rows = self._rows
         n_left = np.empty(len(batch), np.int64)
-        spans = split_range(n_rows, self._ctx.n_threads, _GRAIN)
-        pieces = np.empty((len(spans), 2), PIECE)
+        n_rows = expand.count_rows(nodes, batch)
         common = (self._columns, nodes, batch, self.current, self._missing_code, self._temp, rows, n_left)
-        self._ctx.run_tasks(partition.split_rows, [(*common, pieces[t], *spans[t]) for t in range(len(spans))])
-        if len(spans) > 1:
+        if n_rows < 2 * _GRAIN:
+            partition.split_rows(*common, self._pieces[0], 0, n_rows)
+        else:
+            spans = split_range(n_rows, self._ctx.n_threads, _GRAIN)
+            pieces = self._pieces[: len(spans)]
+            self._ctx.run_tasks(partition.split_rows, [(*common, pieces[t], *spans[t]) for t in range(len(spans))])
             args = (nodes, batch, pieces.reshape(-1), self._temp, rows, n_left)
             self._ctx.run_ranges(2 * len(spans), 2, partition.place_rows, *args)
         if not len(self.current):
@@ -50,15 +54,15 @@ class RowSets:
         return n_left
 
     def add_leaf_weights(
-        self, nodes: np.ndarray, leaves: np.ndarray, n_rows: int, weights: np.ndarray, margin: np.ndarray, target: int
+        self, nodes: np.ndarray, leaves: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int
     ) -> None:
-        """margin[r, target] += weights[leaf of r] for the rows (n_rows in all) of `leaves`."""
+        """margin[r, target] += weights[leaf of r] for the rows of `leaves`."""
         args = (nodes, leaves, weights, self.current, target, margin)
-        self._ctx.run_ranges(n_rows, 2 * _GRAIN, partition.add_leaf_weights, *args)
+        self._ctx.run_ranges(expand.count_rows(nodes, leaves), 2 * _GRAIN, partition.add_leaf_weights, *args)
 
     def add_split_weights(
-        self, nodes: np.ndarray, batch: np.ndarray, n_rows: int, weights: np.ndarray, margin: np.ndarray, target: int
+        self, nodes: np.ndarray, batch: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int
     ) -> None:
         """The same for unpartitioned nodes whose two children are leaves."""
         args = (self._columns, nodes, batch, weights, self.current, self._missing_code, target, margin)
-        self._ctx.run_ranges(n_rows, _GRAIN, partition.add_split_weights, *args)
+        self._ctx.run_ranges(expand.count_rows(nodes, batch), _GRAIN, partition.add_split_weights, *args)

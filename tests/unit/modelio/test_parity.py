@@ -140,7 +140,9 @@ def test_every_float_is_printed_as_xgboost_prints_it(format):
     n_leaves = 10_001
     bits = rng.integers(0, 2**32, 6 * n_leaves, dtype=np.uint64).astype(np.uint32).view(np.float32)
     ladder = np.concatenate([2.0 ** np.arange(-149, 128), 10.0 ** np.arange(-45, 39)]).astype(np.float32)
-    ladder = np.concatenate([ladder, np.nextafter(ladder, np.float32(0)), np.nextafter(ladder, np.float32(1e38)), -ladder])
+    ladder = np.concatenate(
+        [ladder, np.nextafter(ladder, np.float32(0)), np.nextafter(ladder, np.float32(1e38)), -ladder]
+    )
     values = np.concatenate([ladder, [np.float32(-0.0)], bits[np.isfinite(bits)]])
     model = load_bytes(gbtree_cases()["single_leaf"].raw("ubj"))
     tree = model.trees[0]

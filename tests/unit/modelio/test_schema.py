@@ -120,7 +120,7 @@ def test_a_broken_node_is_refused_by_field(array, node, value, field):
     ("array", "change", "field"),
     [
         ("split_type", lambda a: np.where(a == 1, 2, a), "split_type"),
-        ("split_type", lambda a: np.ones_like(a), "categories_nodes"),
+        ("split_type", np.ones_like, "categories_nodes"),
         ("categories_nodes", lambda a: a[::-1], "categories_nodes"),
         ("categories_nodes", lambda a: a[:-1], "categories_nodes"),
         ("categories_sizes", lambda a: a[:-1], "categories_sizes"),
@@ -181,7 +181,7 @@ def test_wrong_lengths_are_refused_by_field():
             check_tree(tree, 1, "t")
     with pytest.raises(ModelFileError, match="without nodes"):
         check_tree(make_tree([], []), 1)
-    with pytest.raises(ModelFileError, match="tree_param.num_feature"):
+    with pytest.raises(ModelFileError, match=r"tree_param\.num_feature"):
         check_tree(make_tree([-1], [-1]), 0)
 
 

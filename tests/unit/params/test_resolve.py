@@ -67,7 +67,7 @@ def test_alias(alias):
     [("eta", "learning_rate"), ("lambda", "reg_lambda"), ("gamma", "min_split_loss"), ("random_state", "seed")],
 )
 def test_of_two_spellings_the_alphabetically_later_is_used(lower, higher):
-    """XGBoost keeps parameters in sorted order and reads the last (compared with it in tests/parity)."""
+    """XGBoost keeps parameters in sorted order and reads the last; test_table.py asks the installed one."""
     name = ALIASES.get(lower, lower)
     for params in ({lower: 1, higher: 2}, {higher: 2, lower: 1}):
         with pytest.warns(UserWarning, match=f'one parameter with two values; 2 \\("{higher}"\\) is used'):

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-from arboost.params.resolve import LearnerParams, TreeParams
+from arboost.params.resolve import LearnerParams, TreeParams, resolve
 from arboost.params.table import ALIASES, CONFIG_PARAMS, GROUPS, HINTS, PARAMS, REMOVED, as_markdown
 from arboost.runtime.errors import XGBoostError
 
@@ -187,6 +185,14 @@ def test_objectives_are_xgboosts(data):
     assert ours - listed <= {"reg:expectileerror"}  # newer than 3.2
 
 
+@pytest.mark.parametrize("names", [(p.name, alias) for p in PARAMS.values() for alias in p.aliases], ids=str)
+def test_of_two_spellings_xgboost_reads_the_same_one(data, names):
+    for first, second in (names, names[::-1]):
+        params = {first: 1, second: 2}
+        theirs = configuration(data, params)[names[0]]
+        assert float(theirs) == resolve(params, warn=False).given[names[0]]
+
+
 def test_parameters_that_an_objective_reads(data):
     def is_read(params):
         with pytest.warns(UserWarning) as caught, xgboost.config_context(verbosity=1):
@@ -214,8 +220,3 @@ def test_markdown_lists_everything():
     for line in text.splitlines():
         if line.startswith("|"):
             assert line.replace("\\|", "").count("|") == 5
-
-
-def test_module_prints_itself():
-    done = subprocess.run([sys.executable, "-m", "arboost.params.table"], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == as_markdown().strip()

@@ -6,12 +6,13 @@ table[f, cell] says how many cuts lie in cells below, where cell = (key - first_
 n_steps[f] halvings among the cuts of that cell do the rest, without a branch. Cuts are padded with KEY_MISSING.
 """
 
-from numba import float32, int64, uint32, uint64
+import numpy as np
+from numba import int64, uint32, uint64
 
 from arboost.kernels.cpu.sketch import KEY_MISSING, LARGEST_FINITE, key_of_bits
 from arboost.kernels.jit import kernel, scalar
 
-ROW_BLOCK = 128  # rows whose values, and one feature's cuts, stay in L1 together
+ROW_BLOCK = 256  # rows whose values, and one feature's cuts, stay in L1 together
 
 
 @kernel
@@ -41,9 +42,24 @@ def densify_rows(row_ptr, columns, values, first_row, dense, start, stop):
     """dense[i] (OUT) = row first_row + i of a CSR matrix, NaN where nothing is stored."""
     for i in range(start, stop):
         for f in range(dense.shape[1]):
-            dense[i, f] = float32("nan")
+            dense[i, f] = np.float32(np.nan)
         for entry in range(row_ptr[first_row + i], row_ptr[first_row + i + 1]):
             dense[i, uint64(columns[entry])] = values[entry]
+
+
+@kernel
+def transpose_features(values, first_column, columns, first_row, start, stop):
+    """columns[f, first_row + i] (OUT) = values[i, first_column + f] for features start..stop."""
+    n_rows = uint64(values.shape[0])
+    column = uint64(first_column)
+    at = uint64(first_row)
+    block = uint64(0)
+    while block < n_rows:
+        block_end = min(block + uint64(ROW_BLOCK), n_rows)
+        for f in range(uint64(start), uint64(stop)):
+            for i in range(block, block_end):
+                columns[f, at + i] = values[i, column + f]
+        block = block_end
 
 
 @kernel
@@ -153,7 +169,7 @@ def bin_values(bits, cut_keys, table, first_key, shift, n_steps, missing_code, r
 
 @kernel
 def bin_entries(row_ptr, indices, bits, cut_keys, table, first_key, shift, n_steps, rows, columns, start, stop):
-    """Bins of a CSR matrix's stored values in rows start..stop; rows and columns (OUT) hold the missing code elsewhere."""
+    """Bins of the values stored in a CSR matrix's rows start..stop, written to rows and columns (OUT)."""
     for i in range(uint64(start), uint64(stop)):
         for entry in range(uint64(row_ptr[i]), uint64(row_ptr[i + uint64(1)])):
             f = uint64(indices[entry])

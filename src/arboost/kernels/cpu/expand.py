@@ -1,16 +1,17 @@
 """Bookkeeping of growth for a whole set of nodes in one call: children, and who needs which histogram.
 
-`counts` = [nodes, free buffers, builds, subtracts, evals, rows to build]; `free` is a stack of buffer numbers.
+`counts` is indexed by the constants below; `free` is a stack of buffer numbers.
 `limits` = [max_depth (0: none), least quantised hessian that can be split].
 """
 
 from numba import float64, int64
 
+from arboost.kernels.cpu.split import G_UNIT, H_UNIT
+from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS, NO_HIST
 from arboost.kernels.jit import kernel, scalar
 from arboost.kernels.scalar import leaf_weight
-from arboost.kernels.cpu.split import G_UNIT, H_UNIT
 
-NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS = 0, 1, 2, 3, 4, 5
+NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED = range(8)
 
 
 @scalar
@@ -18,7 +19,7 @@ def _make_child(nodes, i, parent_idx, start, stop, g, h):
     node = nodes[i]
     node.start, node.stop, node.g, node.h = start, stop, g, h
     node.parent, node.depth = parent_idx, nodes[parent_idx].depth + 1
-    node.left, node.right, node.feature, node.hist, node.gain = -1, -1, -1, -1, 0.0
+    node.left, node.right, node.feature, node.hist, node.gain = -1, -1, -1, NO_HIST, 0.0
 
 
 @scalar
@@ -50,9 +51,20 @@ def _add_build(builds, counts, node, buffer, sign):
 
 
 @scalar
+def _wants_histogram(node, limits):
+    """Mark a child as to be evaluated by rows, or tell that it needs a histogram."""
+    if not _may_split(node, limits):
+        return False
+    if node.stop - node.start <= FEW_ROWS:
+        node.hist = BY_ROWS
+        return False
+    return True
+
+
+@scalar
 def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtracts, counts):
     """Build the smaller child; the larger is what remains of the parent's buffer, if that is still there."""
-    need_small, need_large = _may_split(nodes[small], limits), _may_split(nodes[large], limits)
+    need_small, need_large = _wants_histogram(nodes[small], limits), _wants_histogram(nodes[large], limits)
     if need_small:
         nodes[small].hist = buffer if buffer >= 0 and not need_large else _take(free, counts)
         _add_build(builds, counts, nodes[small], nodes[small].hist, 1)
@@ -75,7 +87,7 @@ def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtract
 @kernel
 def plan_root(nodes, limits, free, builds, counts):
     """Plan the root's histogram; returns the number of nodes to evaluate: 1, or 0 if it cannot be split."""
-    counts[NODES], counts[BUILDS], counts[SUBTRACTS], counts[BUILD_ROWS] = 1, 0, 0, 0
+    counts[NODES], counts[BUILDS], counts[SUBTRACTS], counts[BUILD_ROWS], counts[BY_ROWS_EVALS] = 1, 0, 0, 0, 0
     if not _may_split(nodes[0], limits):
         return 0
     nodes[0].hist = _take(free, counts)
@@ -89,7 +101,7 @@ def expand_nodes(nodes, batch, n_left, limits, free, builds, subtracts, evals, c
 
     nodes, free, counts IN/OUT; builds, subtracts, evals OUT: what their children need next.
     """
-    counts[BUILDS], counts[SUBTRACTS], counts[EVALS], counts[BUILD_ROWS] = 0, 0, 0, 0
+    counts[BUILDS], counts[SUBTRACTS], counts[EVALS], counts[BUILD_ROWS], counts[BY_ROWS_EVALS] = 0, 0, 0, 0, 0
     for b in range(batch.shape[0]):
         i = batch[b]
         node = nodes[i]
@@ -103,21 +115,43 @@ def expand_nodes(nodes, batch, n_left, limits, free, builds, subtracts, evals, c
         small_left = 2 * n_left[b] <= node.stop - node.start
         small, large = (left, right) if small_left else (right, left)
         _plan_histograms(nodes, small, large, node.hist, limits, free, builds, subtracts, counts)
-        node.hist = -1
+        node.hist = NO_HIST
         for child in range(left, right + 1):
-            if nodes[child].hist >= 0:
+            if nodes[child].hist != NO_HIST:
                 evals[counts[EVALS]] = child
                 counts[EVALS] += 1
+                counts[BY_ROWS_EVALS] += nodes[child].hist == BY_ROWS
 
 
 @kernel
-def release_histograms(nodes, ids, keep_split, free, counts):
-    """Give back the buffers of `ids`: all of them, or with keep_split only of nodes that found no split."""
-    for b in range(ids.shape[0]):
-        node = nodes[ids[b]]
-        if not keep_split or node.feature < 0:
+def open_nodes(nodes, evals, free, counts, opened):
+    """List the evaluated nodes that found a split (opened OUT, counts[OPENED]); the others give their buffers back."""
+    counts[OPENED] = 0
+    for e in range(evals.shape[0]):
+        node = nodes[evals[e]]
+        if node.feature < 0:
             _give(free, counts, node.hist)
-            node.hist = -1
+            node.hist = NO_HIST
+        else:
+            opened[counts[OPENED]] = evals[e]
+            counts[OPENED] += 1
+
+
+@kernel
+def count_rows(nodes, ids):
+    """Rows of all nodes in `ids` together."""
+    n = int64(0)
+    for b in range(ids.shape[0]):
+        n += nodes[ids[b]].stop - nodes[ids[b]].start
+    return n
+
+
+@kernel
+def release_histograms(nodes, ids, free, counts):
+    """Take the buffers of `ids` back: their children will be built from rows, both of them."""
+    for b in range(ids.shape[0]):
+        _give(free, counts, nodes[ids[b]].hist)
+        nodes[ids[b]].hist = NO_HIST
 
 
 @kernel

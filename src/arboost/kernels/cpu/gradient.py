@@ -15,6 +15,7 @@ from arboost.kernels import loss_formulas as formula
 from arboost.kernels.jit import kernel, scalar
 
 _BLOCK = 64  # rows whose class probabilities stay in L1
+_LEAST_UNSHIFTED = -80.0
 
 
 @kernel
@@ -92,17 +93,21 @@ def transform_exp(margin, out, start, stop):
 
 
 @scalar
-def _exp_of_block(margin, first, last, e, total):
-    """e[b, k] (OUT) = e**(margin - the row's largest), total[b] (OUT) = sum over k, for rows first + b < last."""
-    n_classes = margin.shape[1]
-    for i in range(first, last):
-        b = i - first
-        largest = margin[i, 0]
-        for k in range(1, n_classes):
-            largest = margin[i, k] if margin[i, k] > largest else largest
+def _exp_of_block(margin, first, last, least, e, total):
+    """e[b, k] (OUT) = e**(margin - shift), total[b] (OUT) = sum over k, for rows first + b < last.
+
+    The shift is the row's largest margin, or 0 where that lies between `least` and 0.
+    """
+    n_classes = uint64(margin.shape[1])
+    for b in range(last - first):
+        row = margin[first + b]
+        largest = row[0]
         for k in range(n_classes):
-            e[b * n_classes + k] = margin[i, k] - largest
-    for j in range(uint64((last - first) * n_classes)):
+            largest = row[k] if row[k] > largest else largest
+        shift = float32(0.0) if float32(least) < largest < float32(0.0) else largest
+        for k in range(n_classes):
+            e[b * n_classes + k] = row[k] - shift
+    for j in range((last - first) * n_classes):
         e[j] = formula.exp32(e[j])
     for b in range(last - first):
         row_sum = 0.0
@@ -113,28 +118,32 @@ def _exp_of_block(margin, first, last, e, total):
 
 @kernel
 def softmax(margin, label, g, h, start, stop):
-    """Cross entropy of softmax(margin) for class `label`; h is twice the diagonal of the true hessian."""
-    n_classes = margin.shape[1]
-    e = np.empty(_BLOCK * n_classes, np.float32)
+    """Cross entropy of softmax(margin) for class `label`.
+
+    XGBoost does not shift rows whose margins are all negative; so here, down to where e**margin loses bits.
+    """
+    n_classes = uint64(margin.shape[1])
+    e = np.empty(_BLOCK * margin.shape[1], np.float32)
     total = np.empty(_BLOCK, np.float32)
-    for first in range(start, stop, _BLOCK):
-        last = min(first + _BLOCK, stop)
-        _exp_of_block(margin, first, last, e, total)
+    for block in range(start, stop, _BLOCK):
+        first, last = uint64(block), uint64(min(block + _BLOCK, stop))
+        _exp_of_block(margin, first, last, _LEAST_UNSHIFTED, e, total)
         for k in range(n_classes):
+            g_row, h_row = g[k], h[k]
             for b in range(last - first):
                 p = e[b * n_classes + k] / total[b]
-                g[k, first + b], h[k, first + b] = formula.softmax(p, label[first + b] == float32(k))
+                g_row[first + b], h_row[first + b] = formula.softmax(p, label[first + b] == float32(k))
 
 
 @kernel
 def transform_softmax(margin, out, start, stop):
     """out[i] = softmax(margin[i]), both (n_rows, n_classes)."""
-    n_classes = margin.shape[1]
-    e = np.empty(_BLOCK * n_classes, np.float32)
+    n_classes = uint64(margin.shape[1])
+    e = np.empty(_BLOCK * margin.shape[1], np.float32)
     total = np.empty(_BLOCK, np.float32)
-    for first in range(start, stop, _BLOCK):
-        last = min(first + _BLOCK, stop)
-        _exp_of_block(margin, first, last, e, total)
+    for block in range(start, stop, _BLOCK):
+        first, last = uint64(block), uint64(min(block + _BLOCK, stop))
+        _exp_of_block(margin, first, last, 0.0, e, total)
         for b in range(last - first):
             for k in range(n_classes):
                 out[first + b, k] = e[b * n_classes + k] / total[b]

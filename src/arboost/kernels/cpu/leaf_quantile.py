@@ -49,7 +49,8 @@ def _select_rank(keys, first, last, rank, counts):
     more = False
     for step in range(4):
         shift = uint32(24 - 8 * step)
-        counts[:] = 0
+        for digit in range(256):
+            counts[digit] = 0
         for i in range(first, last):
             if keys[i] & mask == prefix:
                 counts[uint64((keys[i] >> shift) & uint32(255))] += 1
@@ -121,7 +122,9 @@ def weighted_leaf_quantiles(rows, leaf_ptr, label, margin, weight, unit, alpha, 
         below = int64(0)  # weight of all keys below the prefix
         for step in range(4):
             shift = uint32(24 - 8 * step)
-            counts[:] = 0
+            for digit in range(256):
+                counts[digit, 0] = 0
+                counts[digit, 1] = 0
             for i in range(first, last):
                 if keys[i] & mask == prefix:
                     digit = uint64((keys[i] >> shift) & uint32(255))

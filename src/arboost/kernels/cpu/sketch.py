@@ -97,76 +97,80 @@ def wanted_rank(k, total, n_bins):
 
 @kernel
 def pick_cells(counts, features, n_bits, totals, n_bins, n_slots, bases, prefixes, all_kept, slots, start, stop):
-    """Keeps the cells that the next level must look into: rewrites n_slots, bases, prefixes, all_kept, slots (IN/OUT).
+    """Keeps the cells that the next level must look into: rewrites n_slots, bases, prefixes, all_kept (IN/OUT).
 
     Feature f = features[a] has slots 1 .. n_slots[f] (level 1: slot 0 alone, 65536 cells wide) in key order, and
     counts[a] their cells of n_bits bits each. bases[f, s] is the weight below slot s and prefixes[f, s] the leading
     bits of its keys; the new tables are written to the upper half of these rows while the old ones are read.
     all_kept[f]: every cell with a weight has been kept so far, which goes on while they are at most n_bins[f].
+    slots[a, cell] (OUT, zeros before) is the kept cell's number.
     """
-    width = int64(1) << int64(n_bits)
-    half = bases.shape[1] // 2
+    width = uint64(1) << uint64(n_bits)
+    half = uint64(bases.shape[1] // 2)
     for a in range(start, stop):
         f = features[a]
-        first_slot = int64(0) if n_bits == 16 else int64(1)
-        end = (n_slots[f] + 1) * width
+        first_slot = uint64(0) if n_bits == 16 else uint64(1)
+        last_slot = uint64(n_slots[f])
         if all_kept[f]:
             n_filled = int64(0)
-            for cell in range(first_slot * width, end):
+            for cell in range(first_slot * width, (last_slot + uint64(1)) * width):
                 n_filled += int64(counts[a, cell] > 0)
             all_kept[f] = n_filled <= n_bins[f]
         keep_all = all_kept[f]
-        n_kept = int64(0)
+        n_kept = uint64(0)
         k = int64(0)
         rank = wanted_rank(k, totals[f], n_bins[f])
-        below = int64(0)
-        for cell in range(first_slot * width, end):
-            offset = cell & (width - 1)
-            if offset == 0:
-                below = bases[f, cell >> n_bits]
-            slots[a, cell] = 0
-            if counts[a, cell] > 0:
-                above = below + counts[a, cell]
+        for slot in range(first_slot, last_slot + uint64(1)):
+            below = bases[f, slot]
+            prefix = prefixes[f, slot] << uint32(n_bits)
+            for offset in range(width):
+                count = counts[a, slot * width + offset]
+                if count == 0:
+                    continue
+                above = below + count
                 if keep_all or rank < above:
-                    n_kept += 1
+                    n_kept += uint64(1)
                     bases[f, half + n_kept] = below
-                    prefixes[f, half + n_kept] = (prefixes[f, cell >> n_bits] << uint32(n_bits)) + uint32(offset)
-                    slots[a, cell] = n_kept
+                    prefixes[f, half + n_kept] = prefix + uint32(offset)
+                    slots[a, slot * width + offset] = n_kept
                 while rank < above and k <= n_bins[f]:
                     k += 1
                     rank = wanted_rank(k, totals[f], n_bins[f]) if k <= n_bins[f] else totals[f]
                 below = above
         n_slots[f] = n_kept
-        for slot in range(1, n_kept + 1):
+        for slot in range(uint64(1), n_kept + uint64(1)):
             bases[f, slot] = bases[f, half + slot]
             prefixes[f, slot] = prefixes[f, half + slot]
 
 
 @scalar
-def sort_pairs(keys, weights, n, spare_keys, spare_weights):
-    """Sorts keys[:n] in place by a radix sort of three digits, weights[:n] along with them unless it has one value."""
+def scatter_digit(keys, weights, n, shift, ends, to_keys, to_weights):
+    """One stable pass of a radix sort by the 11 bits from `shift` on; ends counts those digits in keys[:n] (IN/OUT)."""
     mask = index_mask(weights)
-    starts = np.zeros((3, 2048), np.int64)
-    for i in range(n):
-        key = uint64(keys[i])
-        starts[0, key & uint64(2047)] += 1
-        starts[1, (key >> uint64(11)) & uint64(2047)] += 1
-        starts[2, key >> uint64(22)] += 1
-    for digit in range(3):
-        position = int64(0)
-        for value in range(2048):
-            position += starts[digit, value]
-            starts[digit, value] = position - starts[digit, value]
-        shift = uint64(11 * digit)
-        for i in range(uint64(n)):
-            value = (uint64(keys[i]) >> shift) & uint64(2047)
-            to = uint64(starts[digit, value])
-            starts[digit, value] += 1
-            spare_keys[to] = keys[i]
-            spare_weights[to & mask] = weights[i & mask]
-        for i in range(uint64(n)):
-            keys[i] = spare_keys[i]
-            weights[i & mask] = spare_weights[i & mask]
+    position = uint64(0)
+    for digit in range(uint64(2048)):
+        position += ends[digit]
+        ends[digit] = position - ends[digit]
+    for i in range(uint64(n)):
+        digit = uint64((keys[i] >> uint32(shift)) & uint32(2047))
+        to = ends[digit]
+        ends[digit] = to + uint64(1)
+        to_keys[to] = keys[i]
+        to_weights[to & mask] = weights[i & mask]
+
+
+@scalar
+def sort_pairs(keys, weights, n, spare_keys, spare_weights):
+    """Sorts keys[:n], and weights[:n] along with them unless it has one value: the result is in the spare arrays."""
+    digits = np.zeros((3, 2048), np.uint64)
+    for i in range(uint64(n)):
+        key = keys[i]
+        digits[uint64(0), uint64(key & uint32(2047))] += uint64(1)
+        digits[uint64(1), uint64((key >> uint32(11)) & uint32(2047))] += uint64(1)
+        digits[uint64(2), uint64(key >> uint32(22))] += uint64(1)
+    scatter_digit(keys, weights, n, 0, digits[0], spare_keys, spare_weights)
+    scatter_digit(spare_keys, spare_weights, n, 11, digits[1], keys, weights)
+    scatter_digit(keys, weights, n, 22, digits[2], spare_keys, spare_weights)
 
 
 @kernel
@@ -179,41 +183,44 @@ def pick_sorted(column_ptr, bits, weights, n_bins, n_slots, bases, prefixes, tot
     longest = int64(1)
     for f in range(start, stop):
         longest = max(longest, column_ptr[f + 1] - column_ptr[f])
-    keys, spare_keys = np.empty(longest, np.uint32), np.empty(longest, np.uint32)
-    own, spare = np.ones(longest if mask else 1, np.int64), np.ones(longest if mask else 1, np.int64)
+    keys, sorted_keys = np.empty(longest, np.uint32), np.empty(longest, np.uint32)
+    n_weights = longest if mask else int64(1)
+    own, sorted_weights = np.ones(n_weights, np.int64), np.ones(n_weights, np.int64)
     for f in range(start, stop):
-        n = int64(0)
-        totals[f] = 0
-        for j in range(column_ptr[f], column_ptr[f + 1]):
+        n = uint64(0)
+        total = int64(0)
+        for j in range(uint64(column_ptr[f]), uint64(column_ptr[f + 1])):
             key = key_of_bits(bits[j])
-            weight = weights[uint64(j) & mask]
-            if key != uint32(KEY_MISSING) and weight > 0:
-                keys[n] = key
-                own[uint64(n) & mask] = weight
-                totals[f] += weight
-                n += 1
-        sort_pairs(keys, own, n, spare_keys, spare)
+            weight = weights[j & mask]
+            keys[n] = key
+            own[n & mask] = weight
+            is_counted = (key != uint32(KEY_MISSING)) & (weight > 0)
+            total += weight if is_counted else int64(0)
+            n += uint64(is_counted)
+        totals[f] = total
+        sort_pairs(keys, own, n, sorted_keys, sorted_weights)
         n_distinct = int64(n > 0)
-        for i in range(1, n):
-            n_distinct += int64(keys[i] != keys[i - 1])
+        for i in range(uint64(1), n):
+            n_distinct += int64(sorted_keys[i] != sorted_keys[i - uint64(1)])
         all_kept[f] = n_distinct <= n_bins[f]
+        keep_all = all_kept[f]
         n_kept = int64(0)
         k = int64(0)
-        rank = wanted_rank(k, totals[f], n_bins[f])
+        rank = wanted_rank(k, total, n_bins[f])
         below = int64(0)
-        i = int64(0)
+        i = uint64(0)
         while i < n:
-            key = keys[i]
+            key = sorted_keys[i]
             above = below
-            while i < n and keys[i] == key:
-                above += own[uint64(i) & mask]
-                i += 1
-            if all_kept[f] or rank < above:
+            while i < n and sorted_keys[i] == key:
+                above += sorted_weights[i & mask]
+                i += uint64(1)
+            if keep_all or rank < above:
                 n_kept += 1
                 bases[f, n_kept] = below
                 prefixes[f, n_kept] = key
             while rank < above and k <= n_bins[f]:
                 k += 1
-                rank = wanted_rank(k, totals[f], n_bins[f]) if k <= n_bins[f] else totals[f]
+                rank = wanted_rank(k, total, n_bins[f]) if k <= n_bins[f] else total
             below = above
         n_slots[f] = n_kept

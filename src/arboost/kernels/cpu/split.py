@@ -1,14 +1,16 @@
-"""The best split of each node from its histogram: Algorithms 1 and 3 of the paper over bins.
+"""The best split of each node: Algorithms 1 and 3 of the paper over bins.
 
 For every feature the missing values are sent right, then left. The order of preference is total and is that of
 XGBoost's scan: larger gain; lower feature; missing right before missing left; then the lower bin (missing right)
 or the higher bin (missing left) of those that separate the node's rows alike. `reg` is scalar.py's vector
-followed by [gamma, g_unit, h_unit]: sums are integers times a unit.
+followed by [gamma, g_unit, h_unit]: sums are integers times a unit. Nodes with few rows are summed from their rows.
 """
 
 import numpy as np
 from numba import float64, int64, uint64
 
+from arboost.kernels.dtypes import BY_ROWS
+from arboost.kernels.intrinsics import count_trailing_zeros
 from arboost.kernels.jit import kernel, scalar
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, MIN_GAIN, leaf_score
 
@@ -16,32 +18,44 @@ GAMMA, G_UNIT, H_UNIT = 4, 5, 6
 
 
 @scalar
-def _occupied(hist, slot, n_slots, n, bins, g_left, h_left):
-    """List the bins that hold rows, with running sums up to each; returns how many there are."""
+def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
+    """Running sums up to each bin that holds rows; returns how many there are. Empty bins go four at a time."""
     k = uint64(0)
     g, h = int64(0), int64(0)
     slot, plane = uint64(slot), uint64(slot + n_slots)
-    for j in range(uint64(n)):
-        gj, hj = hist[slot + j], hist[plane + j]
-        g += gj
-        h += hj
-        bins[k] = j
-        g_left[k] = g
-        h_left[k] = h
-        k += uint64((gj | hj) != 0)
+    for first in range(uint64(0), uint64(n), uint64(4)):
+        last = min(first + uint64(4), uint64(n))
+        any_row = int64(0)
+        for j in range(first, last):
+            any_row |= hist[slot + j] | hist[plane + j]
+        if any_row == 0:
+            continue
+        for j in range(first, last):
+            gj, hj = hist[slot + j], hist[plane + j]
+            g += gj
+            h += hj
+            bins[k] = j
+            g_left[k] = g
+            h_left[k] = h
+            k += uint64((gj | hj) != 0)
     return int64(k)
 
 
 @scalar
 def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score):
-    """score[k] = what splitting after the k-th occupied bin leaves, or -1 where a side is too light."""
+    """score[k] = sum of the children's leaf scores when split after entry k, or -1 where a side is too light.
+
+    Without L1 and max_delta_step the two fractions are brought on one denominator: one division, and it vectorises.
+    """
     g_unit, h_unit, lam, least = reg[G_UNIT], reg[H_UNIT], reg[LAMBDA], reg[MIN_CHILD_WEIGHT]
-    if reg[ALPHA] == 0.0 and reg[MAX_DELTA_STEP] == 0.0:  # the common case, written so that it vectorises
+    simple = reg[ALPHA] == 0.0 and reg[MAX_DELTA_STEP] == 0.0
+    if simple:
         for k in range(uint64(n)):
             gl, hl = float64(g_left[k] + g_extra) * g_unit, float64(h_left[k] + h_extra) * h_unit
             gr = float64(g_total - g_left[k] - g_extra) * g_unit
             hr = float64(h_total - h_left[k] - h_extra) * h_unit
-            both = gl * gl / (hl + lam) + gr * gr / (hr + lam)
+            dl, dr = hl + lam, hr + lam
+            both = (gl * gl * dr + gr * gr * dl) / (dl * dr)
             score[k] = both if (hl >= least) & (hr >= least) & (hl > 0.0) & (hr > 0.0) else -1.0
         return
     for k in range(uint64(n)):
@@ -53,72 +67,152 @@ def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score
             score[k] = leaf_score(gl, hl, reg) + leaf_score(gr, hr, reg)
 
 
+@scalar
+def _top_bits(score_bits, n):
+    """The largest score as bits: floats >= 0 order like their bits, -1.0 is below them, and integers vectorise."""
+    top = int64(0)
+    for k in range(uint64(n)):
+        top = max(top, score_bits[k])
+    return top
+
+
+@scalar
+def _best_of(bins, g_left, h_left, n, node, reg, score, found):
+    """The best split after one of n bins, given running sums; what the sums lack of the node is missing."""
+    score_bits = score.view(np.int64)
+    g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
+    has_missing = (g_missing | h_missing) != 0
+    n_right = n if has_missing else n - 1  # without missing values the last bin leaves nothing on the right
+    _score_all(g_left, h_left, n_right, 0, 0, node.g, node.h, reg, score)
+    top = _top_bits(score_bits, n_right)
+    if top > 0:
+        k = 0
+        while score_bits[k] != top:
+            k += 1
+        found.score, found.bin, found.default_left = score[k], bins[k], 0
+        found.g_left, found.h_left = g_left[k], h_left[k]
+    if has_missing and n > 1:
+        _score_all(g_left, h_left, n - 1, g_missing, h_missing, node.g, node.h, reg, score)
+        if _top_bits(score_bits, n - 1) > top:
+            top = _top_bits(score_bits, n - 1)
+            k = n - 2
+            while score_bits[k] != top:
+                k -= 1
+            found.score, found.bin, found.default_left = score[k], bins[k + 1] - 1, 1
+            found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
+
+
+@scalar
+def _widest(n_bins):
+    """Room for the occupied bins of any feature, and for one entry that is written past the last."""
+    widest = 0
+    for f in range(n_bins.shape[0]):
+        widest = max(widest, n_bins[f])
+    return widest + 1
+
+
 @kernel
 def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start, stop):
-    """best[e, f] for pairs (e, f) number start..stop: the best split of node evals[e] on feature f.
+    """best[e, f] for pairs (e, f) number start..stop whose node evals[e] has a histogram.
 
     allowed (n_evals or 1, n_features) uint8: features that column sampling and constraints leave to a node.
     """
     n_features = n_bins.shape[0]
-    n_slots = slot_ptr[n_features]
-    size = 1
-    for f in range(n_features):
-        size = max(size, n_bins[f] + 1)
+    size = _widest(n_bins)
     bins, score = np.empty(size, np.int64), np.empty(size, np.float64)
     g_left, h_left = np.empty(size, np.int64), np.empty(size, np.int64)
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
-        found = best[e, f]
-        found.gain, found.bin, found.default_left = 0.0, -1, 0
-        if allowed[min(e, allowed.shape[0] - 1), f] == 0:
-            continue
         node = nodes[evals[e]]
-        out = hist[node.hist]
-        n = _occupied(out, slot_ptr[f], n_slots, n_bins[f], bins, g_left, h_left)
-        if n == 0:
+        if node.hist == BY_ROWS:
             continue
-        g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
-        has_missing = g_missing != 0 or h_missing != 0
-        _score_all(g_left, h_left, n, 0, 0, node.g, node.h, reg, score)
-        top = 0.0
-        for k in range(n if has_missing else n - 1):
-            if score[k] > top:
-                top = score[k]
-                found.gain, found.bin = top, bins[k]
-        if has_missing and n > 1:
-            _score_all(g_left, h_left, n - 1, g_missing, h_missing, node.g, node.h, reg, score)
-            for k in range(n - 2, -1, -1):
-                if score[k] > top:
-                    top = score[k]
-                    found.gain, found.bin, found.default_left = top, bins[k + 1] - 1, 1
+        found = best[e, f]
+        found.score = 0.0
+        if allowed[min(e, allowed.shape[0] - 1), f] != 0:
+            out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
+            n = _occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
+            if n > 0:
+                _best_of(bins, g_left, h_left, n, node, reg, score, found)
+
+
+@scalar
+def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, sums, occupied):
+    """Add rows[start:stop] to sums[bin] and mark their bins; codes of n and above are missing."""
+    mask = (int64(1) << shift) - 1
+    for i in range(uint64(start), uint64(stop)):
+        r = uint64(rows[i])
+        b = uint64(column[r])
+        if b < uint64(n):
+            v = g_values[r]
+            if shift > 0:
+                sums[b, 0] += v >> shift
+                sums[b, 1] += v & mask
+            else:
+                sums[b, 0] += v
+                sums[b, 1] += h_values[r]
+            occupied[b >> uint64(6)] |= uint64(1) << (b & uint64(63))
+
+
+@scalar
+def _collect(sums, occupied, n, bins, g_left, h_left):
+    """`_occupied_sums` from marked bins, clearing marks and sums on the way."""
+    k = uint64(0)
+    g, h = int64(0), int64(0)
+    for w in range(uint64((n + 63) // 64)):
+        bits = occupied[w]
+        occupied[w] = 0
+        while bits != uint64(0):
+            b = (w << uint64(6)) + count_trailing_zeros(bits)
+            bits &= bits - uint64(1)
+            gj, hj = sums[b, 0], sums[b, 1]
+            sums[b, 0], sums[b, 1] = 0, 0
+            g += gj
+            h += hj
+            bins[k] = b
+            g_left[k] = g
+            h_left[k] = h
+            k += uint64((gj | hj) != 0)
+    return int64(k)
 
 
 @kernel
-def select_splits(nodes, evals, hist, slot_ptr, n_bins, best, reg, start, stop):
-    """Give nodes evals[start:stop] their best split over all features, or feature -1 if none gains enough."""
+def find_splits_by_rows(
+    nodes, evals, columns, rows, g_values, h_values, shift, n_bins, allowed, reg, best, start, stop
+):
+    """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows."""
     n_features = n_bins.shape[0]
-    n_slots = slot_ptr[n_features]
+    size = _widest(n_bins)
+    bins, score = np.empty(size, np.int64), np.empty(size, np.float64)
+    g_left, h_left = np.empty(size, np.int64), np.empty(size, np.int64)
+    sums, occupied = np.zeros((size, 2), np.int64), np.zeros((size + 63) // 64, np.uint64)
+    for e in range(start, stop):
+        node = nodes[evals[e]]
+        if node.hist != BY_ROWS:
+            continue
+        for f in range(n_features):
+            found = best[e, f]
+            found.score = 0.0
+            if allowed[min(e, allowed.shape[0] - 1), f] != 0:
+                _sum_rows(columns[f], rows, node.start, node.stop, g_values, h_values, shift, n_bins[f], sums, occupied)
+                n = _collect(sums, occupied, n_bins[f], bins, g_left, h_left)
+                if n > 0:
+                    _best_of(bins, g_left, h_left, n, node, reg, score, found)
+
+
+@kernel
+def select_splits(nodes, evals, best, reg, start, stop):
+    """Give nodes evals[start:stop] their best split over all features, or feature -1 if none gains enough."""
     for e in range(start, stop):
         node = nodes[evals[e]]
         top, feature = 0.0, -1
-        for f in range(n_features):
-            if best[e, f].gain > top:
-                top, feature = best[e, f].gain, f
+        for f in range(best.shape[1]):
+            if best[e, f].score > top:
+                top, feature = best[e, f].score, f
         node.feature = -1
         if feature < 0:
             continue
         gain = top - leaf_score(float64(node.g) * reg[G_UNIT], float64(node.h) * reg[H_UNIT], reg)
-        if gain <= MIN_GAIN or gain < reg[GAMMA]:
-            continue
-        node.gain, node.feature = gain, feature
-        node.bin, node.default_left = best[e, feature].bin, best[e, feature].default_left
-        out, slot = hist[node.hist], slot_ptr[feature]
-        g, h = int64(0), int64(0)
-        for j in range(slot, slot + node.bin + 1):
-            g += out[j]
-            h += out[n_slots + j]
-        if node.default_left:
-            missing = slot + n_bins[feature]
-            g += out[missing]
-            h += out[n_slots + missing]
-        node.g_left, node.h_left = g, h
+        if gain > MIN_GAIN and gain >= reg[GAMMA]:
+            found = best[e, feature]
+            node.gain, node.feature, node.bin, node.default_left = gain, feature, found.bin, found.default_left
+            node.g_left, node.h_left = found.g_left, found.h_left

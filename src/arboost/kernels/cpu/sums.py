@@ -127,7 +127,7 @@ def sum_weights(ctx: Any, n_rows: int, weight: np.ndarray | None) -> float:
 
 
 def fixed_point_weights(ctx: Any, n_rows: int, weight: np.ndarray) -> tuple[np.ndarray, float]:
-    """Weights as int64 multiples of a power of two, fine enough for 2**-20 of the heaviest, and that power.
+    """Weights rounded to int64 multiples of a power of two, and that power: 2**-42 of the largest at a million rows.
 
     The unit depends on the largest weight and the number of rows only, and is chosen so that the sum of all
     weights fits: sums of these integers are free of order.

@@ -1,0 +1,63 @@
+"""Slow, obvious twins of the cuts and the bins: the referee of the kernels in sketch.py and binning.py."""
+
+import threading
+
+import numpy as np
+
+EPS = 1e-5
+NO_VALUE = np.float32(1e-5)
+
+
+def feature_cuts(values, weights, n_bins):
+    """(minimum, cuts) of one feature by sorting; weights are integers (Python's, so they cannot overflow)."""
+    pairs = sorted((float(v) + 0.0, int(w)) for v, w in zip(values, weights) if v == v and w > 0)
+    if not pairs:
+        return NO_VALUE, np.array([np.float32(3e-5)])
+    distinct = sorted({v for v, _ in pairs})
+    if len(distinct) <= n_bins:
+        inner = distinct[1:]
+    else:
+        total = sum(w for _, w in pairs)
+        inner, position, below = [], 0, 0
+        for k in range(1, n_bins):
+            rank = k * total // n_bins
+            while below + pairs[position][1] <= rank:
+                below += pairs[position][1]
+                position += 1
+            inner.append(pairs[position][0])
+        inner = sorted({v for v in inner if v > distinct[0]})
+    low, high = distinct[0], distinct[-1]
+    with np.errstate(over="ignore"):
+        return np.float32(low - (abs(low) + EPS)), np.array([*inner, high + (abs(high) + EPS)], np.float32)
+
+
+def feature_bins(values, cuts, missing_code):
+    """Bin of every value: the number of cuts <= value, without the sentinel."""
+    return [missing_code if x != x else sum(bool(c <= x) for c in cuts[:-1]) for x in values]
+
+
+class BarrierComm:
+    """One of several workers, each a thread of this process."""
+
+    def __init__(self, rank, shared):
+        self.rank, self.world_size = rank, shared["barrier"].parties
+        self._shared = shared
+
+    @staticmethod
+    def group(world_size):
+        shared = {"barrier": threading.Barrier(world_size), "parts": [None] * world_size}
+        return [BarrierComm(rank, shared) for rank in range(world_size)]
+
+    def _combine(self, values, combine):
+        self._shared["parts"][self.rank] = values.copy()
+        self._shared["barrier"].wait()
+        total = combine(self._shared["parts"])
+        self._shared["barrier"].wait()
+        values[...] = total
+        return values
+
+    def allreduce_sum(self, values):
+        return self._combine(values, lambda parts: np.sum(parts, axis=0, dtype=values.dtype))
+
+    def allreduce_max(self, values):
+        return self._combine(values, lambda parts: np.max(parts, axis=0))
