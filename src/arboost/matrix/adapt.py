@@ -18,7 +18,7 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.pool import run_ranges, split_range
 
-CHUNK_VALUES = 1 << 22  # values in a conversion buffer: 16 MiB
+CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
 _SCAN_GRAIN = 1 << 13
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"

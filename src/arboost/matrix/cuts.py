@@ -127,8 +127,11 @@ def quantize_weight(ctx: Context, n_rows: int, weight: np.ndarray | None) -> np.
     all_rows = int(ctx.comm.allreduce_sum(np.array([n_rows], np.int64))[0])
     largest = float(ctx.comm.allreduce_max(np.array([weight.max(initial=0.0)], np.float64))[0])
     bits = min(40, 61 - all_rows.bit_length())
-    scaled = np.ldexp(weight.astype(np.float64), bits - int(np.frexp(largest)[1]))
-    return np.where(weight > 0, np.maximum(np.rint(scaled), 1.0), 0.0).astype(np.int64)
+    scaled = weight.astype(np.float64)
+    np.ldexp(scaled, bits - int(np.frexp(largest)[1]), out=scaled)
+    np.maximum(np.rint(scaled, out=scaled), 1.0, out=scaled)
+    scaled[weight <= 0] = 0.0
+    return scaled.astype(np.int64)
 
 
 def values_of_keys(keys: np.ndarray) -> np.ndarray:
@@ -184,15 +187,10 @@ def _pick_by_counting(
     """Picks by three levels of counting, each within the cells that the last one kept."""
     picked = _Picked(n_bins[first:stop])
     features = np.arange(stop - first)
-    counts = np.zeros((len(features), 65536), np.int64)
-    low_bits = np.zeros(len(features), np.uint32)
-    for first_row, values, column in raw.tiles(first, stop):
-        part = _part(weights, first_row, len(values))
-        ctx.run_ranges(len(features), 1, sketch.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
-    ctx.comm.allreduce_sum(counts)
-    counts[:, sketch.MISSING_CELL] = 0
+    counts, low_bits = _count_top(ctx, raw, weights, first, stop)
     picked.totals[:] = counts.sum(axis=1)
     slots = _pick(ctx, picked, counts, features, 16)
+    del counts  # the next level's take its place
     deep_slots = np.zeros((len(features), 0), np.int32)
     for shift in (16, 8):
         # Where no value has any of the lower bits, the prefix is already the value.
@@ -204,7 +202,21 @@ def _pick_by_counting(
         if len(features):
             counts = _count_deeper(ctx, raw, weights, (first, stop), features, slots, deep_slots, picked.n_slots)
             deep_slots = _pick(ctx, picked, counts, features, 8)
+            del counts
     return picked
+
+
+def _count_top(
+    ctx: Context, raw: RawData, weights: np.ndarray, first: int, stop: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Level 1: weight of every 16-bit prefix of the keys, missing values left out, and the bits that occur in keys."""
+    counts, low_bits = np.zeros((stop - first, 65536), np.int64), np.zeros(stop - first, np.uint32)
+    for first_row, values, column in raw.tiles(first, stop):
+        part = _part(weights, first_row, len(values))
+        ctx.run_ranges(stop - first, 1, sketch.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
+    ctx.comm.allreduce_sum(counts)
+    counts[:, sketch.MISSING_CELL] = 0
+    return counts, low_bits
 
 
 def _pick(ctx: Context, picked: _Picked, counts: np.ndarray, features: np.ndarray, n_bits: int) -> np.ndarray:
@@ -225,9 +237,10 @@ def _count_deeper(
     """Counts of the cells in `features`' slots, one level below deep_slots (or below slots, if that is empty)."""
     n_features = len(features)
     counts = np.zeros((n_features, (int(n_slots[features].max()) + 1) << 8), np.int64)
-    n_rows = min(raw.n_rows, max(1, _TILE_VALUES // n_features))
+    has_weights = len(weights) > 1
+    n_rows = min(raw.n_rows, max(1, _TILE_VALUES // (n_features * (3 if has_weights else 1))))
     hits = np.empty((n_features, n_rows + 1), np.uint32)
-    hit_weights = np.ones((n_features, n_rows + 1 if len(weights) > 1 else 1), np.int64)
+    hit_weights = np.ones((n_features, n_rows + 1 if has_weights else 1), np.int64)
     for first_row, values, column in raw.tiles(*tile):
         for start in range(0, len(values), n_rows):
             block = values[start : start + n_rows].view(np.uint32)

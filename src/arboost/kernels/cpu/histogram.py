@@ -78,6 +78,8 @@ def _flush(acc, first_word, last_word, slot_ptr, n_bins, shift, sign, hist):
         _flush_feature(acc, base, n, slot, shift, sign, hist)
         if slot_ptr[f + 1] - slot_ptr[f] > n:
             _flush_feature(acc, base + uint64(MISSING_U8), 1, slot + uint64(n), shift, sign, hist)
+    for f in range(last, last_word * 8):  # padding bytes are bin 0 of features that do not exist
+        acc[uint64((f - first) * STRIDE)] = 0
 
 
 @scalar
