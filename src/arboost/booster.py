@@ -3,7 +3,7 @@
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from arboost.boosters.learner import Learner
 from arboost.losses import ScalarLoss, loss_from_config
 from arboost.matrix.adapt import adapt
 from arboost.matrix.dmatrix import DMatrix
+from arboost.model_config import config_from_json, config_to_json
 from arboost.modelio import dump, files
 from arboost.modelio.schema import SavedModel
 from arboost.runtime.errors import XGBoostError
-from arboost.model_config import config_from_json, config_to_json
 
 Gradients = tuple[np.ndarray, np.ndarray]
 CustomObjective = Callable[[np.ndarray, DMatrix], Gradients]
@@ -187,7 +187,9 @@ class Booster:
         if pred_leaf:
             return self._predict_leaves(data, trees, n_rounds, strict_shape)
         margin = self._learner.predict_margins(data, trees)
-        return self._shape(self._learner.loss.transform(margin, self._learner.ctx) if not output_margin else margin, strict_shape)
+        return self._shape(
+            self._learner.loss.transform(margin, self._learner.ctx) if not output_margin else margin, strict_shape
+        )
 
     def inplace_predict(
         self,
@@ -397,7 +399,7 @@ class Booster:
         """Save in XGBoost's format, UBJSON or JSON by the file's ending (.ubj, .json)."""
         files.save_path(self._to_saved(), fname)
 
-    def save_raw(self, raw_format: str = "ubj") -> bytearray:
+    def save_raw(self, raw_format: Literal["json", "ubj"] = "ubj") -> bytearray:
         """The model file as bytes; `raw_format` is "ubj" or "json"."""
         return files.save_bytes(self._to_saved(), raw_format)
 
@@ -450,7 +452,9 @@ class Booster:
 
     # ---- text ----
 
-    def get_dump(self, fmap: "str | os.PathLike[str]" = "", with_stats: bool = False, dump_format: str = "text") -> list[str]:
+    def get_dump(
+        self, fmap: "str | os.PathLike[str]" = "", with_stats: bool = False, dump_format: str = "text"
+    ) -> list[str]:
         """Every tree as text, JSON or dot."""
         names, types = self._named(fmap)
         trees = self._learner.model.trees

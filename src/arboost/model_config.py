@@ -8,7 +8,11 @@ from arboost.modelio.schema import FORMAT_VERSION
 from arboost.params.resolve import TreeParams
 from arboost.runtime.errors import XGBoostError
 
-_FILE_NAMES = {"reg_lambda": ("lambda", "reg_lambda"), "reg_alpha": ("alpha", "reg_alpha"), "eta": ("eta", "learning_rate")}
+_FILE_NAMES = {
+    "reg_lambda": ("lambda", "reg_lambda"),
+    "reg_alpha": ("alpha", "reg_alpha"),
+    "eta": ("eta", "learning_rate"),
+}
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
 _ELSEWHERE = ("num_parallel_tree", "tree_method")
 
@@ -20,7 +24,9 @@ def _text(value: Any) -> str:
 
 
 def _tree_param(tree: TreeParams) -> dict[str, str]:
-    named = {n: v for name, v in tree._asdict().items() if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))}
+    named = {
+        n: v for name, v in tree._asdict().items() if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))
+    }
     return {name: _text(named[name]) for name in sorted(named)}
 
 
@@ -67,10 +73,14 @@ def config_from_json(text: str) -> dict[str, Any]:
     try:
         learner = json.loads(text)["learner"]
         booster = learner["gradient_booster"]
-        params = {name: booster["tree_train_param"][name] for name in _FILE_PARAMS if name in booster["tree_train_param"]}
+        params = {
+            name: booster["tree_train_param"][name] for name in _FILE_PARAMS if name in booster["tree_train_param"]
+        }
         params["tree_method"] = booster["gbtree_train_param"]["tree_method"]
         params["num_parallel_tree"] = booster["gbtree_model_param"]["num_parallel_tree"]
-        params |= {k: learner["generic_param"][k] for k in ("seed", "nthread", "device") if k in learner["generic_param"]}
+        params |= {
+            k: learner["generic_param"][k] for k in ("seed", "nthread", "device") if k in learner["generic_param"]
+        }
         params |= {k: learner["learner_train_param"][k] for k in ("booster", "objective", "multi_strategy")}
         for group in learner["objective"].values():
             if isinstance(group, dict):
@@ -83,4 +93,6 @@ def config_from_json(text: str) -> dict[str, Any]:
     return params
 
 
-_FILE_PARAMS = tuple(n for name in TreeParams._fields if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))[:1])
+_FILE_PARAMS = tuple(
+    n for name in TreeParams._fields if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))[:1]
+)

@@ -3,7 +3,7 @@
 from importlib import metadata, util
 from typing import Any
 
-__version__ = metadata.version("arboost")
+__version__ = "0.1.0"
 
 
 def build_info() -> dict[str, Any]:

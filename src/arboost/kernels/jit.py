@@ -119,7 +119,7 @@ def _announce() -> None:
 
 def kernel(function: Callable) -> Any:
     """A function Python calls over a range of work: compiled lazily, nogil, cached on disk."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
     dispatcher._cache = _LazyCache(dispatcher)
     return dispatcher
 

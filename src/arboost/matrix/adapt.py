@@ -319,23 +319,21 @@ def _is_pandas(kind: str) -> Callable[[Any], bool]:
 
 
 def _from_frame(data: Any, missing: float) -> RawData:
-    names = _column_names(data.columns)
-    columns, types, invalid = [], [], []
-    for f, dtype in enumerate(data.dtypes):
-        feature_type = _feature_type(dtype)
-        if feature_type is None:
-            invalid.append(f"{names[f]}: {dtype}")
-        else:
-            columns.append(column_values(data.iloc[:, f]))
-            types.append(feature_type)
+    names, dtypes = _column_names(data.columns), list(data.dtypes)
+    types = [_feature_type(dtype) for dtype in dtypes]
+    invalid = [f"{name}: {dtype}" for name, dtype, kind in zip(names, dtypes, types, strict=True) if kind is None]
     if invalid:
         raise XGBoostError(
             "DataFrame.dtypes for data must be int, float or bool (categorical columns are not supported yet). Encode "
             f"or drop these columns. Invalid columns: {', '.join(invalid)}"
         )
-    raw = ColumnData(columns, len(data), missing)
-    if columns:
-        raw.feature_names, raw.feature_types = names, types
+    raw: RawData
+    if data.size <= CHUNK_VALUES and len(set(dtypes)) == 1 and isinstance(dtypes[0], np.dtype):
+        raw = DenseData(data.to_numpy(), missing)  # one step, which matters for the few rows of a prediction
+    else:
+        raw = ColumnData([column_values(data.iloc[:, f]) for f in range(len(names))], len(data), missing)
+    if names:
+        raw.feature_names, raw.feature_types = names, [str(kind) for kind in types]
     return raw
 
 

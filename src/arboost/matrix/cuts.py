@@ -206,9 +206,7 @@ def _pick_by_counting(
     return picked
 
 
-def _count_top(
-    ctx: Context, raw: RawData, weights: np.ndarray, first: int, stop: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _count_top(ctx: Context, raw: RawData, weights: np.ndarray, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
     """Level 1: weight of every 16-bit prefix of the keys, missing values left out, and the bits that occur in keys."""
     counts, low_bits = np.zeros((stop - first, 65536), np.int64), np.zeros(stop - first, np.uint32)
     for first_row, values, column in raw.tiles(first, stop):

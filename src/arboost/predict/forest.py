@@ -1,5 +1,7 @@
 """All trees of a model in one set of arrays, laid out for the walk (kernels/cpu/predict.py)."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from arboost.kernels.cpu import predict as ops
@@ -47,7 +49,15 @@ class Forest:
         """leaves (n, n_trees) int32 = the node where each row ends in each chosen tree."""
         self._run(ctx, ops.predict_leaves, data, self.trees[trees], self._leaf_node, leaves)
 
-    def _run(self, ctx, kernel, data, chosen, leaf_values, out) -> None:
+    def _run(
+        self,
+        ctx: Context,
+        kernel: Callable,
+        data: np.ndarray,
+        chosen: np.ndarray,
+        leaf_values: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
         nodes = (self._feature, self._threshold, self._default_left, self._child)
         work = len(data) * len(chosen) * (1 + self._mean_depth)
         if work < 2 * _SMALL_WORK:

@@ -11,10 +11,10 @@ _MASK = 0xFFFFFFFFFFFFFFFF
 _GOLDEN, _M1, _M2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def mix(x: np.ndarray | np.uint64) -> np.ndarray:
+def mix(x: np.ndarray) -> np.ndarray:
     """splitmix64's finaliser, element-wise: the twin of kernels.scalar.mix."""
     with np.errstate(over="ignore"):
-        x = np.asarray(x, np.uint64) + _GOLDEN
+        x = x + _GOLDEN
         x = (x ^ (x >> np.uint64(30))) * _M1
         x = (x ^ (x >> np.uint64(27))) * _M2
         return x ^ (x >> np.uint64(31))

@@ -12,7 +12,6 @@ from arboost.kernels.cpu import expand, predict_bins
 from arboost.kernels.dtypes import NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
-from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.tree.columns import ColumnSampler
 from arboost.tree.driver import Driver

@@ -29,7 +29,9 @@ class Tree:
     cover: np.ndarray  # float32, sum of hessians
     base_weight: np.ndarray  # float32, as XGBoost stores it
     n_features: int
-    split_type: np.ndarray = field(default_factory=lambda: _empty(np.uint8))  # 0 numerical, 1 categorical; empty = all 0
+    split_type: np.ndarray = field(
+        default_factory=lambda: _empty(np.uint8)
+    )  # 0 numerical, 1 categorical; empty = all 0
     categories: np.ndarray = field(default_factory=lambda: _empty(np.int32))  # all nodes' right-going categories
     categories_nodes: np.ndarray = field(default_factory=lambda: _empty(np.int32))  # nodes that have categories
     categories_segments: np.ndarray = field(default_factory=lambda: _empty(np.int64))  # their starts in `categories`

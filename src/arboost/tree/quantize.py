@@ -90,9 +90,7 @@ def _pack(
     return QuantizedGradients((values,), (packing,), 1.0 / g_scale, 1.0 / h_scale)
 
 
-def _planes(
-    ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float
-) -> QuantizedGradients:
+def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:
     """One int64 each: n_total values of PLANE_BITS bits cannot overflow 63."""
     bits = min(PLANE_BITS, 62 - n_total.bit_length())
     planes, scales = [], []

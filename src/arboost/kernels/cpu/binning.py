@@ -89,39 +89,32 @@ def fill_search_table(cut_keys, n_inner, first_key, shift, table, n_steps, start
 
 
 @scalar
-def search_1(keys, f, found, key, steps):
+def search_2(keys, f, found, key, steps):
+    """Number of keys[f] <= key, at least `found` and at most 3 more."""
+    found += uint64(2) * uint64(keys[f, found + uint64(1)] <= key)
     return found + uint64(keys[f, found] <= key)
 
 
 @scalar
-def search_2(keys, f, found, key, steps):
-    found += uint64(2) * uint64(keys[f, found + uint64(1)] <= key)
-    return search_1(keys, f, found, key, steps)
-
-
-@scalar
 def search_4(keys, f, found, key, steps):
+    """The same for at most 15 more."""
     found += uint64(8) * uint64(keys[f, found + uint64(7)] <= key)
     found += uint64(4) * uint64(keys[f, found + uint64(3)] <= key)
     return search_2(keys, f, found, key, steps)
 
 
 @scalar
-def search_8(keys, f, found, key, steps):
+def search_many(keys, f, found, key, steps):
+    """The same for at most 2**steps - 1 more, and at least 255: beyond 8 steps only where pages have two-byte bins."""
+    half = uint64(1) << uint64(steps)
+    while half > uint64(256):
+        half >>= uint64(1)
+        found += half * uint64(keys[f, found + half - uint64(1)] <= key)
     found += uint64(128) * uint64(keys[f, found + uint64(127)] <= key)
     found += uint64(64) * uint64(keys[f, found + uint64(63)] <= key)
     found += uint64(32) * uint64(keys[f, found + uint64(31)] <= key)
     found += uint64(16) * uint64(keys[f, found + uint64(15)] <= key)
     return search_4(keys, f, found, key, steps)
-
-
-@scalar
-def search_more(keys, f, found, key, steps):
-    half = uint64(1) << uint64(steps)
-    while half > uint64(256):
-        half >>= uint64(1)
-        found += half * uint64(keys[f, found + half - uint64(1)] <= key)
-    return search_8(keys, f, found, key, steps)
 
 
 @scalar
@@ -154,16 +147,12 @@ def bin_values(bits, cut_keys, table, first_key, shift, n_steps, missing_code, r
             first = first_key[f]
             down = uint32(shift[f])
             steps = n_steps[f]
-            if steps <= 1:
-                bin_block(search_1, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
-            elif steps == 2:
+            if steps <= 2:
                 bin_block(search_2, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
             elif steps <= 4:
                 bin_block(search_4, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
-            elif steps <= 8:
-                bin_block(search_8, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
             else:
-                bin_block(search_more, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+                bin_block(search_many, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
         block_start = block[1]
 
 
@@ -176,6 +165,6 @@ def bin_entries(row_ptr, indices, bits, cut_keys, table, first_key, shift, n_ste
             key = key_of_bits(bits[entry])
             if key != uint32(KEY_MISSING):
                 found = uint64(table[f, first_cell(key, table, first_key[f], uint32(shift[f]))])
-                found = search_more(cut_keys, f, found, key, n_steps[f])
+                found = search_many(cut_keys, f, found, key, n_steps[f])
                 rows[i, f] = found
                 columns[f, i] = found

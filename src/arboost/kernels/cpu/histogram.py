@@ -93,7 +93,9 @@ def _clear(out, slot_ptr, n_bins, first_word, last_word, both_planes):
 
 
 @kernel
-def build_histograms(words, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, word_block, start, stop):
+def build_histograms(
+    words, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, word_block, start, stop
+):
     """Sum builds' rows number start..stop (counted over all builds) for one block of words.
 
     `packing` = [shift, plane, rows that can be summed packed before a half overflows].
@@ -122,7 +124,9 @@ def build_histograms(words, rows, values, packing, builds, slot_ptr, n_bins, acc
 
 
 @kernel
-def build_histograms_u16(bins, rows, values, packing, builds, slot_ptr, n_bins, partial, hist, feature_block, start, stop):
+def build_histograms_u16(
+    bins, rows, values, packing, builds, slot_ptr, n_bins, partial, hist, feature_block, start, stop
+):
     """`build_histograms` for two-byte bins: straight into the slots, 64 features a block.
 
     The missing code is above every bin, so clamping a bin to n_bins[f] sends it to the missing slot.

@@ -144,33 +144,32 @@ def pick_cells(counts, features, n_bits, totals, n_bins, n_slots, bases, prefixe
 
 
 @scalar
-def scatter_digit(keys, weights, n, shift, ends, to_keys, to_weights):
-    """One stable pass of a radix sort by the 11 bits from `shift` on; ends counts those digits in keys[:n] (IN/OUT)."""
-    mask = index_mask(weights)
-    position = uint64(0)
-    for digit in range(uint64(2048)):
-        position += ends[digit]
-        ends[digit] = position - ends[digit]
-    for i in range(uint64(n)):
-        digit = uint64((keys[i] >> uint32(shift)) & uint32(2047))
-        to = ends[digit]
-        ends[digit] = to + uint64(1)
-        to_keys[to] = keys[i]
-        to_weights[to & mask] = weights[i & mask]
-
-
-@scalar
 def sort_pairs(keys, weights, n, spare_keys, spare_weights):
-    """Sorts keys[:n], and weights[:n] along with them unless it has one value: the result is in the spare arrays."""
-    digits = np.zeros((3, 2048), np.uint64)
-    for i in range(uint64(n)):
-        key = keys[i]
-        digits[uint64(0), uint64(key & uint32(2047))] += uint64(1)
-        digits[uint64(1), uint64((key >> uint32(11)) & uint32(2047))] += uint64(1)
-        digits[uint64(2), uint64(key >> uint32(22))] += uint64(1)
-    scatter_digit(keys, weights, n, 0, digits[0], spare_keys, spare_weights)
-    scatter_digit(spare_keys, spare_weights, n, 11, digits[1], keys, weights)
-    scatter_digit(keys, weights, n, 22, digits[2], spare_keys, spare_weights)
+    """Radix sort of keys[:n] in three digits, weights[:n] along with them unless it has one value.
+
+    The sorted pairs end up in the spare arrays.
+    """
+    mask = index_mask(weights)
+    ends = np.zeros((3, 2048), np.uint64)
+    for i in range(n):
+        key = uint64(keys[i])
+        ends[uint64(0), key & uint64(2047)] += uint64(1)
+        ends[uint64(1), (key >> uint64(11)) & uint64(2047)] += uint64(1)
+        ends[uint64(2), key >> uint64(22)] += uint64(1)
+    for digit in range(uint64(3)):
+        position = uint64(0)
+        for value in range(uint64(2048)):
+            position += ends[digit, value]
+            ends[digit, value] = position - ends[digit, value]
+        shift = uint64(11) * digit
+        for i in range(n):
+            value = (uint64(keys[i]) >> shift) & uint64(2047)
+            to = ends[digit, value]
+            ends[digit, value] = to + uint64(1)
+            spare_keys[to] = keys[i]
+            spare_weights[to & mask] = weights[i & mask]
+        keys, spare_keys = spare_keys, keys
+        weights, spare_weights = spare_weights, weights
 
 
 @kernel
