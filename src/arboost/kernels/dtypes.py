@@ -44,7 +44,7 @@ FEW_ROWS = 64  # a node of so few rows is evaluated from its rows: cheaper than 
 MISSING_U8 = 255
 MISSING_U16 = 65535
 STRIDE = 256  # accumulator slots per feature while one-byte bins are summed
-BLOCK_WORDS = 8  # words (of 8 bins) that one pass over the rows sums: one cache line of bins
+BLOCK_FEATURES = 64  # features that one pass over the rows sums: one cache line of one-byte bins
 
 PACKED_TREE = np.dtype([("node", "i8"), ("leaf", "i8"), ("depth", "i4"), ("target", "i4")], align=True)
 """Where a tree lies in a packed forest: its first node and leaf; depth -1 marks the general layout."""

@@ -1,5 +1,8 @@
 """Machine instructions that Numba has no name for."""
 
+import platform
+import sys
+
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -39,3 +42,62 @@ def count_trailing_zeros(typing_context, bits):
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), emit
+
+
+def _item_pointer(context, builder, array_type, array, index):
+    view = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)
+
+
+@intrinsic
+def atomic_add(typing_context, array, i, value):
+    """array[i] += value on an int64 array, as one operation for all threads; returns the old value."""
+
+    def emit(context, builder, signature, args):
+        pointer = _item_pointer(context, builder, signature.args[0], args[0], args[1])
+        return builder.atomic_rmw("add", pointer, args[2], "seq_cst")
+
+    return types.int64(array, types.uint64, types.int64), emit
+
+
+@intrinsic
+def atomic_load(typing_context, array, i):
+    """array[i] of an int64 array, as other threads last stored it."""
+
+    def emit(context, builder, signature, args):
+        pointer = _item_pointer(context, builder, signature.args[0], args[0], args[1])
+        return builder.load_atomic(pointer, "seq_cst", 8)
+
+    return types.int64(array, types.uint64), emit
+
+
+@intrinsic
+def atomic_store(typing_context, array, i, value):
+    """array[i] = value on an int64 array; what this thread wrote before is visible to whoever sees it."""
+
+    def emit(context, builder, signature, args):
+        pointer = _item_pointer(context, builder, signature.args[0], args[0], args[1])
+        builder.store_atomic(args[2], pointer, "seq_cst", 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, types.int64), emit
+
+
+@intrinsic
+def relax(typing_context):
+    """Tell the core that this is a waiting loop (x86's pause); nothing elsewhere."""
+
+    def emit(context, builder, signature, args):
+        if platform.machine().lower() in ("x86_64", "amd64"):
+            pause = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause"
+            )
+            builder.call(pause, [])
+        return context.get_dummy_value()
+
+    return types.void(), emit
+
+
+_YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+yield_core = types.ExternalFunction(_YIELD, types.int32())
+"""Let another thread have this core; found by name in the C library, so compiled code can be kept on disk."""

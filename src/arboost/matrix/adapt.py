@@ -1,14 +1,14 @@
 """Anything that holds a table becomes `RawData`: a source of float32 chunks in which NaN is missing.
 
 The user's arrays are kept by reference and never copied whole: an aligned C-ordered float32 array is handed to the
-kernels as it is, everything else is converted chunk by chunk in a buffer of bounded size.
-New kinds of input are added with `register`.
+kernels as it is, everything else is converted chunk by chunk in a buffer of bounded size. (Of a sparse matrix that is
+not float32 CSR, the stored entries are converted once.) New kinds of input are added with `register`.
 """
 
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -22,6 +22,23 @@ CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
 _SCAN_GRAIN = 1 << 13
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
+
+
+class FeatureSource(Protocol):
+    """A table read a few features at a time."""
+
+    n_rows: int
+
+    def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        """(first_row, values, column): chunks of rows in which features first..stop begin at values[:, column]."""
+
+    def feature_values(
+        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(column_ptr, values, weights): features first..stop one after the other, every value with its row's weight.
+
+        One value in `row_weights` stands for all rows and is returned as it is.
+        """
 
 
 class RawData(ABC):
@@ -44,7 +61,10 @@ class RawData(ABC):
             yield first_row, values
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
-        """(first_row, values, column): chunks in which features first..stop begin at values[:, column]."""
+        """(first_row, values, column): chunks of rows in which features first..stop begin at values[:, column].
+
+        A table that fits one chunk is converted once and kept.
+        """
         if self.n_rows * self.n_features <= CHUNK_VALUES:
             if self._small is None:
                 self._small = self._convert(np.empty((self.n_rows, self.n_features), np.float32), 0, 0)
@@ -70,17 +90,14 @@ class RawData(ABC):
             self._n_present = n_present
         return self._n_present
 
-    def by_feature(self) -> "RawData":
+    def by_feature(self) -> "FeatureSource":
         """The same data in the form that is fastest to read a few features at a time."""
         return self
 
     def feature_values(
         self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(column_ptr, values, weights): features first..stop one after the other, every value with its row's weight.
-
-        One value in `row_weights` stands for all rows and is returned as it is.
-        """
+        """Features first..stop one after the other: see `FeatureSource`."""
         values = np.empty((stop - first, self.n_rows), np.float32)
         for first_row, chunk, column in self.tiles(first, stop):
             ctx.run_ranges(stop - first, 1, binning.transpose_features, chunk, column, values, first_row)
@@ -183,8 +200,12 @@ class SparseData(RawData):
     def take(self, rows: np.ndarray) -> "SparseData":
         return SparseData(self._matrix()[rows], float(self.missing))
 
-    def by_feature(self) -> "RawData":
+    def by_feature(self) -> "FeatureSource":
         return _SparseColumns(self._matrix().tocsc())
+
+    def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        is_whole = (first, stop) == (0, self.n_features)
+        return super().tiles(first, stop, rows) if is_whole else self.by_feature().tiles(first, stop, rows)
 
     def _matrix(self) -> Any:
         shape = (self.n_rows, self.n_features)
@@ -199,30 +220,23 @@ class SparseData(RawData):
         binning.densify_rows(self.row_ptr, self.indices, self.values, first_row, out, 0, len(out))
 
 
-class _SparseColumns(RawData):
-    """A CSC matrix, for readers that go feature by feature."""
+class _SparseColumns:
+    """A CSC matrix, read a few features at a time."""
 
     def __init__(self, matrix: Any):
-        super().__init__(matrix.shape[0], matrix.shape[1], np.nan)
-        self.matrix = matrix
+        self.n_rows = matrix.shape[0]
+        self._matrix = matrix
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
-        yield from SparseData(self.matrix[:, first:stop].tocsr()).tiles(0, stop - first, rows)
+        return SparseData(self._matrix[:, first:stop].tocsr()).tiles(0, stop - first, rows)
 
     def feature_values(
         self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        start, end = self.matrix.indptr[first], self.matrix.indptr[stop]
-        column_ptr = self.matrix.indptr[first : stop + 1].astype(np.int64) - int(start)
-        weights = row_weights if len(row_weights) == 1 else row_weights[self.matrix.indices[start:end]]
-        return column_ptr, self.matrix.data[start:end], weights
-
-    def take(self, rows: np.ndarray) -> "RawData":
-        return _SparseColumns(self.matrix[rows])
-
-    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
-        part = self.matrix[first_row : first_row + len(out), first_feature : first_feature + out.shape[1]].tocsr()
-        SparseData(part)._fill(out, 0, 0)
+        start, end = self._matrix.indptr[first], self._matrix.indptr[stop]
+        column_ptr = self._matrix.indptr[first : stop + 1].astype(np.int64) - int(start)
+        weights = row_weights if len(row_weights) == 1 else row_weights[self._matrix.indices[start:end]]
+        return column_ptr, self._matrix.data[start:end], weights
 
 
 _CONVERTERS: list[tuple[Callable[[Any], bool], Callable[[Any, float], RawData]]] = []
@@ -362,7 +376,10 @@ def column_values(series: Any) -> np.ndarray:
     return series.to_numpy(dtype=np.float32, na_value=np.nan)
 
 
-register(lambda data: hasattr(data, "__array__"), lambda data, missing: _from_numpy(np.asarray(data), missing))
+register(
+    lambda data: hasattr(data, "__array__") or hasattr(data, "__array_interface__"),
+    lambda data, missing: _from_numpy(np.asarray(data), missing),
+)
 register(lambda data: isinstance(data, (list, tuple)), _from_sequence)
 register(lambda data: isinstance(data, np.ndarray), _from_numpy)
 register(_is_pandas("Series"), _from_series)

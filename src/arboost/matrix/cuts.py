@@ -6,12 +6,13 @@ the distinct v_k above the minimum. A last cut above the maximum closes the last
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from arboost.kernels.cpu import sketch
-from arboost.matrix.adapt import RawData, SparseData
+from arboost.matrix.adapt import FeatureSource, RawData, SparseData
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -23,7 +24,7 @@ _EPS = 1e-5
 _NO_VALUE = np.float32(1e-5)  # XGBoost's minimum for a feature without values; its one cut is 3e-5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cuts:
     """Cuts of all features, one after the other; bin of x = number of the feature's cuts <= x, at most n_bins - 1."""
 
@@ -36,7 +37,7 @@ class Cuts:
     def n_features(self) -> int:
         return len(self.min_values)
 
-    @property
+    @cached_property
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, without the one for missing values: (n_features,) int32."""
         return np.diff(self.ptr)
@@ -167,11 +168,11 @@ def _tiles(ctx: Context, raw: RawData, max_bin: int, by_sorting: bool) -> list[t
 
 
 def _pick_by_sorting(
-    ctx: Context, raw: RawData, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
+    ctx: Context, source: FeatureSource, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
 ) -> _Picked:
     """Picks by sorting each feature's values."""
     picked = _Picked(n_bins[first:stop])
-    column_ptr, values, entry_weights = raw.feature_values(ctx, first, stop, weights)
+    column_ptr, values, entry_weights = source.feature_values(ctx, first, stop, weights)
     ctx.run_ranges(
         stop - first, 1, sketch.pick_sorted,
         column_ptr, values.view(np.uint32), entry_weights,
@@ -182,12 +183,12 @@ def _pick_by_sorting(
 
 
 def _pick_by_counting(
-    ctx: Context, raw: RawData, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
+    ctx: Context, source: FeatureSource, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
 ) -> _Picked:
     """Picks by three levels of counting, each within the cells that the last one kept."""
     picked = _Picked(n_bins[first:stop])
     features = np.arange(stop - first)
-    counts, low_bits = _count_top(ctx, raw, weights, first, stop)
+    counts, low_bits = _count_top(ctx, source, weights, first, stop)
     picked.totals[:] = counts.sum(axis=1)
     slots = _pick(ctx, picked, counts, features, 16)
     del counts  # the next level's take its place
@@ -200,16 +201,18 @@ def _pick_by_counting(
         picked.prefixes[exact] <<= np.uint32(shift)
         features, deep_slots = features[goes_on], deep_slots[goes_on] if len(exact) else deep_slots
         if len(features):
-            counts = _count_deeper(ctx, raw, weights, (first, stop), features, slots, deep_slots, picked.n_slots)
+            counts = _count_deeper(ctx, source, weights, (first, stop), features, slots, deep_slots, picked.n_slots)
             deep_slots = _pick(ctx, picked, counts, features, 8)
             del counts
     return picked
 
 
-def _count_top(ctx: Context, raw: RawData, weights: np.ndarray, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+def _count_top(
+    ctx: Context, source: FeatureSource, weights: np.ndarray, first: int, stop: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Level 1: weight of every 16-bit prefix of the keys, missing values left out, and the bits that occur in keys."""
     counts, low_bits = np.zeros((stop - first, 65536), np.int64), np.zeros(stop - first, np.uint32)
-    for first_row, values, column in raw.tiles(first, stop):
+    for first_row, values, column in source.tiles(first, stop):
         part = _part(weights, first_row, len(values))
         ctx.run_ranges(stop - first, 1, sketch.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
     ctx.comm.allreduce_sum(counts)
@@ -229,17 +232,17 @@ def _pick(ctx: Context, picked: _Picked, counts: np.ndarray, features: np.ndarra
 
 
 def _count_deeper(
-    ctx: Context, raw: RawData, weights: np.ndarray, tile: tuple[int, int], features: np.ndarray,
+    ctx: Context, source: FeatureSource, weights: np.ndarray, tile: tuple[int, int], features: np.ndarray,
     slots: np.ndarray, deep_slots: np.ndarray, n_slots: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Counts of the cells in `features`' slots, one level below deep_slots (or below slots, if that is empty)."""
     n_features = len(features)
     counts = np.zeros((n_features, (int(n_slots[features].max()) + 1) << 8), np.int64)
     has_weights = len(weights) > 1
-    n_rows = min(raw.n_rows, max(1, _TILE_VALUES // (n_features * (3 if has_weights else 1))))
+    n_rows = min(source.n_rows, max(1, _TILE_VALUES // (n_features * (3 if has_weights else 1))))
     hits = np.empty((n_features, n_rows + 1), np.uint32)
     hit_weights = np.ones((n_features, n_rows + 1 if has_weights else 1), np.int64)
-    for first_row, values, column in raw.tiles(*tile):
+    for first_row, values, column in source.tiles(*tile):
         for start in range(0, len(values), n_rows):
             block = values[start : start + n_rows].view(np.uint32)
             part = _part(weights, first_row + start, len(block))

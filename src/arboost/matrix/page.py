@@ -21,7 +21,7 @@ _TABLE_CELLS = 1 << 22  # cells of all features' search tables together (8 to 16
 _MIN_CELLS, _MAX_CELLS = 256, 1 << 14  # these bounds for one feature
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BinnedPage:
     """Bins of a range of rows. `cuts.has_missing` tells where the missing code can occur."""
 
@@ -60,16 +60,15 @@ class BinnedPage:
             bins = self.columns[:, first : first + step]
             values = np.empty((bins.shape[1], self.n_features), np.float32)
             for f, codes in enumerate(bins):
-                values[:, f] = self._lower_bounds(f)[codes]
+                bounds = self._lower_bounds(f)
+                values[:, f] = bounds[np.minimum(codes, len(bounds) - 1)]
             yield first, values
 
     def _lower_bounds(self, f: int) -> np.ndarray:
-        """Lower bound of every bin code of feature f, NaN for the missing code."""
-        bounds = np.full(self.missing_code + 1, np.nan, np.float32)
-        start, stop = self.cuts.ptr[f], self.cuts.ptr[f + 1]
-        bounds[0] = self.cuts.min_values[f]
-        bounds[1 : stop - start] = self.cuts.values[start : stop - 1]
-        return bounds
+        """Lower bound of every bin of feature f, and NaN, which the missing code is cut down to."""
+        inner = self.cuts.values[self.cuts.ptr[f] : self.cuts.ptr[f + 1] - 1]
+        missing = [np.nan] if self.cuts.has_missing[f] else []
+        return np.concatenate([self.cuts.min_values[f : f + 1], inner, missing]).astype(np.float32)
 
 
 def make_binned(ctx: Context, raw: RawData, cuts: Cuts) -> BinnedPage:
@@ -82,7 +81,7 @@ def make_binned(ctx: Context, raw: RawData, cuts: Cuts) -> BinnedPage:
     words = np.zeros((raw.n_rows, n_words), np.uint64)
     page = BinnedPage(cuts, words, np.empty((raw.n_features, raw.n_rows), dtype))
     rows = words.view(dtype)
-    search = _search_table(ctx, cuts)
+    search = _search_table(ctx, cuts, raw.n_rows)
     if isinstance(raw, SparseData):
         rows[:, : raw.n_features] = page.missing_code
         page.columns.fill(page.missing_code)
@@ -97,7 +96,7 @@ def make_binned(ctx: Context, raw: RawData, cuts: Cuts) -> BinnedPage:
     return page
 
 
-def _search_table(ctx: Context, cuts: Cuts) -> tuple[np.ndarray, ...]:
+def _search_table(ctx: Context, cuts: Cuts, n_rows: int) -> tuple[np.ndarray, ...]:
     """cut_keys, table, first_key, shift and n_steps for the binning kernels."""
     n_features = cuts.n_features
     n_inner = cuts.n_bins.astype(np.int64) - 1
@@ -107,7 +106,8 @@ def _search_table(ctx: Context, cuts: Cuts) -> tuple[np.ndarray, ...]:
     is_inner = np.ones(len(cuts.values), np.bool_)
     is_inner[cuts.ptr[1:] - 1] = False
     cut_keys[:, :longest][np.arange(longest) < n_inner[:, None]] = keys_of_values(cuts.values[is_inner])
-    n_cells = min(_MAX_CELLS, max(_MIN_CELLS, 1 << (_TABLE_CELLS // max(1, n_features)).bit_length()))
+    n_cells = min(4 * n_rows, _TABLE_CELLS // max(1, n_features))  # filling the table must not outlast using it
+    n_cells = min(_MAX_CELLS, max(_MIN_CELLS, 1 << n_cells.bit_length()))
     table = np.empty((n_features, n_cells), np.uint16)
     first_key, shift, n_steps = np.empty(n_features, np.uint32), *np.empty((2, n_features), np.int64)
     ctx.run_ranges(n_features, 64, binning.fill_search_table, cut_keys, n_inner, first_key, shift, table, n_steps)

@@ -32,7 +32,7 @@ class ColumnSampler:
     def _draw(self, features: np.ndarray, rate: float, purpose: int, where: int) -> np.ndarray:
         if rate == 1.0:
             return features
-        n = max(1, int(rate * len(features)))
+        n = max(1, int(np.float32(rate) * np.float32(len(features))))  # as XGBoost: 0.7 of 10 is 7, not 6.9999999
         weights = None if self._weights is None else self._weights[features]
         return rng.choose(rng.make_key(self._key, purpose, where), features, n, weights)
 

@@ -22,7 +22,8 @@ class Driver:
     def push(self, nodes: np.ndarray, ids: np.ndarray) -> None:
         """Queue nodes that have a split."""
         if not self._best_first:
-            self._levels.append(ids)
+            if len(ids):  # an empty level would look like the end of the tree
+                self._levels.append(ids)
             return
         for gain, node in zip(nodes["gain"][ids].tolist(), ids.tolist(), strict=True):
             heapq.heappush(self._heap, (-gain, node))

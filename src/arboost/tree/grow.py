@@ -1,27 +1,30 @@
-"""THE growth loop: pop nodes, split their rows, build their children's histograms, find the children's splits.
+"""THE growth loop: find splits, pop the nodes to open, open them, until none is left.
 
-It works on sets of nodes and knows neither threads, pages, workers nor devices: those live in the parts it calls.
-A grower is made once per training matrix and keeps its arrays from tree to tree.
+It works on sets of nodes; both steps are one call each (kernels/cpu/level.py), and between them workers of a cluster
+add up their histograms. It knows neither threads nor devices: those live in the parts it calls. A grower is made
+once per training matrix and keeps its arrays from tree to tree.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, predict_bins
-from arboost.kernels.dtypes import NODE
+from arboost.kernels.cpu import expand, level, predict_bins
+from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.tree.columns import ColumnSampler
 from arboost.tree.driver import Driver
-from arboost.tree.evaluate import Evaluator
 from arboost.tree.histstore import HistogramStore
 from arboost.tree.model import NO_PARENT, Tree
 from arboost.tree.quantize import QuantizedGradients
 from arboost.tree.rowsets import RowSets
 
 _NO_IDS = np.zeros(0, np.int32)
+_NO_LIMITS = np.zeros(2, np.int64)
+TEAM_SLOTS = 100_000  # histogram slots to scan that are
+TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
 
 
 @dataclass
@@ -46,9 +49,17 @@ class TreeGrower:
         self._all_columns = ColumnSampler((1.0, 1.0, 1.0), page.n_features, None, 0)
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)
-        self._evaluator = Evaluator(ctx, page, self._store)
-        self._nodes = np.zeros(256, NODE)
-        self._evals = np.zeros(256, np.int32)
+        bins = page.words if page.bin_dtype == np.uint8 else self._row_bins
+        self._page_arrays = (bins, page.columns, self._store.slot_ptr, page.n_bins)
+        self._missing_code = page.missing_code
+        self._grow_arrays(64)
+
+    def _grow_arrays(self, n_batch: int) -> None:
+        """Room for opening n_batch nodes at once; nodes themselves are kept elsewhere."""
+        self._evals = np.zeros(2 * n_batch, np.int32)
+        self._best = np.empty((2 * n_batch, self._page.n_features), CANDIDATE)
+        if not hasattr(self, "_nodes"):
+            self._nodes = np.zeros(256, NODE)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
@@ -58,31 +69,83 @@ class TreeGrower:
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also orders the rows of the deepest leaves."""
-        params, store = self._params, self._store
+        params = self._params
         columns = self._column_sampler(key)
         driver = Driver(params.max_leaves, params.grow_policy == "lossguide")
-        reg = self._reg(gradients)
-        limits = self._limits(gradients)
+        reg, limits = self._reg(gradients), self._limits(gradients)
         last_splits = _NO_IDS
-        evals = self._start(gradients, sampled, limits)
+        n_evals = self._start(gradients, sampled, limits)
         while True:
-            if len(evals):
-                allowed = columns.allowed(self._nodes, evals)
-                self._evaluator.find(self._nodes, evals, self.rowsets.current, gradients, allowed, reg)
-                opened = np.empty(len(evals), np.int32)
-                expand.open_nodes(self._nodes, evals, store.free, store.counts, opened)
-                driver.push(self._nodes, opened[: int(store.counts[expand.OPENED])])
+            if n_evals:
+                driver.push(self._nodes, self._find(n_evals, gradients, columns, reg))
             batch = driver.pop(self._make_room(driver))
             if not len(batch):
-                break
-            if self._children_are_leaves(batch, limits) and not partition_all:
+                return self._finish(reg, last_splits)
+            if not partition_all and self._nodes[batch[0]]["depth"] + 1 == limits[0]:
+                # the depth limit closes all children of this batch: their rows are scored as they lie
                 last_splits = np.concatenate([last_splits, batch])
-                n_left = np.zeros(len(batch), np.int64)  # their rows are scored as they lie
+                self._expand(batch, limits)
+                n_evals = 0
             else:
-                n_left = self.rowsets.split(self._nodes, batch)
-            evals = self._expand(batch, n_left, limits)
-            store.build(self.rowsets.current, gradients)
-        return self._finish(reg, last_splits)
+                n_evals = self._open(batch, gradients, limits)
+
+    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None, limits: np.ndarray) -> int:
+        """The root: all (sampled) rows, their sums, and its histogram if it may be split."""
+        store, root = self._store, self._nodes[0]
+        n_rows = self.rowsets.reset(sampled)
+        store.reset()
+        g, h = gradients.total(self._ctx, self.rowsets.current) if n_rows else (0, 0)
+        root["start"], root["stop"], root["g"], root["h"] = 0, n_rows, g, h
+        root["left"] = root["right"] = root["feature"] = root["parent"] = -1
+        root["depth"] = root["gain"] = 0
+        store.reserve(1)
+        expand.plan_root(self._nodes, limits, store.free, store.builds, self._evals, store.counts)
+        if store.counts[expand.BUILDS]:
+            self._open(_NO_IDS, gradients, limits)
+        return int(store.counts[expand.EVALS])
+
+    def _open(self, batch: np.ndarray, gradients: QuantizedGradients, limits: np.ndarray) -> int:
+        """Open the batch (none: the planned root) and build its histograms; returns how many nodes to evaluate."""
+        store, nodes = self._store, self._room_for(len(batch))
+        rowsets = self.rowsets.arrays(len(batch))
+        plan = (limits, store.free, store.builds, store.subtracts, self._evals, store.counts)
+        n_rows = expand.count_rows(nodes, batch) if len(batch) else self._page.n_rows
+        args = (self._page_arrays, nodes, batch, rowsets, self._missing_code, gradients.arrays, plan, store.arrays())
+        self._ctx.run_team(level.open_level, *args, alone=n_rows * self._page.n_features < TEAM_UPDATES)
+        if len(batch):
+            self.rowsets.mark_split()
+        return int(store.counts[expand.EVALS])
+
+    def _find(
+        self, n_evals: int, gradients: QuantizedGradients, columns: ColumnSampler, reg: np.ndarray
+    ) -> np.ndarray:
+        """Find splits for the planned nodes; returns those that have one."""
+        store, evals = self._store, self._evals[:n_evals]
+        plan = (_NO_LIMITS, store.free, store.builds, store.subtracts, self._evals, store.counts)
+        opened = np.empty(n_evals, np.int32)
+        rows, allowed = self.rowsets.current, columns.allowed(self._nodes, evals)
+        args = (self._page_arrays, self._nodes, rows, gradients.arrays, plan, store.buffers, allowed, reg, self._best)
+        work = n_evals * int(store.slot_ptr[-1])
+        self._ctx.run_team(level.find_level, *args, opened, alone=work < TEAM_SLOTS)
+        return opened[: int(store.counts[expand.OPENED])]
+
+    def _expand(self, batch: np.ndarray, limits: np.ndarray) -> None:
+        """Make children without looking at their rows."""
+        store, nodes = self._store, self._room_for(len(batch))
+        n_left = np.zeros(len(batch), np.int64)
+        plan = (store.free, store.builds, store.subtracts, self._evals, store.counts)
+        expand.expand_nodes(nodes, batch, n_left, limits, *plan)
+
+    def _room_for(self, n_batch: int) -> np.ndarray:
+        """The nodes, with room for the children of n_batch of them, and for everything planned about them."""
+        store = self._store
+        n_nodes = int(store.counts[expand.NODES]) + 2 * n_batch
+        if n_nodes > len(self._nodes):
+            self._nodes = np.concatenate([self._nodes, np.zeros(n_nodes, NODE)])
+        if 2 * n_batch > len(self._evals):
+            self._grow_arrays(2 * n_batch)
+        store.reserve(n_batch)
+        return self._nodes
 
     def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
         """Add the tree's leaf weights to every training row's margin."""
@@ -120,44 +183,14 @@ class TreeGrower:
         least = 2.0 * self._params.min_child_weight / gradients.h_unit
         return np.array([self._params.max_depth, min(np.ceil(least), 2.0**62)], np.float64).astype(np.int64)
 
-    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None, limits: np.ndarray) -> np.ndarray:
-        """The root: all (sampled) rows, their sums, and its histogram if it may be split."""
-        store, root = self._store, self._nodes[0]
-        n_rows = self.rowsets.reset(sampled)
-        store.reset()
-        root["start"], root["stop"] = 0, n_rows
-        root["g"], root["h"] = gradients.total(self._ctx, self.rowsets.current) if n_rows else (0, 0)
-        root["left"] = root["right"] = root["feature"] = root["parent"] = root["hist"] = -1
-        root["depth"] = root["gain"] = 0
-        store.reserve(1)
-        self._evals[0] = 0
-        n_evals = expand.plan_root(self._nodes, limits, store.free, store.builds, store.counts)
-        store.build(self.rowsets.current, gradients)
-        return self._evals[:n_evals]
-
-    def _children_are_leaves(self, batch: np.ndarray, limits: np.ndarray) -> bool:
-        """True if the depth limit closes all children of the batch (a level, or one node)."""
-        return bool(self._nodes[batch[0]]["depth"] + 1 == limits[0])
-
-    def _expand(self, batch: np.ndarray, n_left: np.ndarray, limits: np.ndarray) -> np.ndarray:
-        """Make the batch's children and plan their histograms; returns the children to evaluate."""
-        store = self._store
-        n_nodes = int(store.counts[expand.NODES]) + 2 * len(batch)
-        if n_nodes > len(self._nodes):
-            self._nodes = np.concatenate([self._nodes, np.zeros(n_nodes, NODE)])
-        if 2 * len(batch) > len(self._evals):
-            self._evals = np.zeros(4 * len(batch), np.int32)
-        store.reserve(len(batch))
-        plan = (store.free, store.builds, store.subtracts, self._evals, store.counts)
-        expand.expand_nodes(self._nodes, batch, n_left, limits, *plan)
-        return self._evals[: int(store.counts[expand.EVALS])]
-
     def _make_room(self, driver: Driver) -> int:
         """How many nodes may be opened at once; waiting nodes give up their histograms when buffers run out."""
         store = self._store
         least = store.capacity // 4
         if store.counts[expand.FREE] < least:
-            expand.release_histograms(self._nodes, driver.waiting()[:least], store.free, store.counts)
+            waiting = driver.waiting()
+            holders = waiting[self._nodes["hist"][waiting] >= 0]  # others have none to give: small, or asked before
+            expand.release_histograms(self._nodes, holders[:least], store.free, store.counts)
         return max(1, int(store.counts[expand.FREE]) // 2)
 
     def _finish(self, reg: np.ndarray, last_splits: np.ndarray) -> GrownTree:

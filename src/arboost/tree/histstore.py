@@ -1,33 +1,21 @@
-"""Histogram buffers of one growing tree: a bounded number, kept and re-used from tree to tree.
-
-Building is split over row spans times blocks of 64 features, so that a thread's accumulator stays in its cache;
-spans that cut a node leave partial sums which `merge_histograms` adds up: integers, so the order is free.
-"""
+"""Histogram buffers of one growing tree: a bounded number, kept and re-used from tree to tree."""
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, histogram
-from arboost.kernels.dtypes import BLOCK_WORDS, BUILD, STRIDE, SUBTRACT
+from arboost.kernels.cpu import expand
+from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
-from arboost.runtime.pool import split_range
-from arboost.tree.quantize import QuantizedGradients
 
 MAX_BYTES = 1 << 29  # memory for buffers; a tree that wants more rebuilds some histograms from rows
 MIN_BUFFERS, MAX_BUFFERS = 16, 4096
-SPAN_UPDATES = 100_000  # (row, feature) updates that are worth a thread's wake-up
-_MERGE_GRAIN = 16_384
 
 
 class HistogramStore:
-    """The buffers, and how they are filled for a set of nodes at once."""
+    """The buffers, the plan of what to build next, and the scratch memory of every thread."""
 
     def __init__(self, ctx: Context, page: BinnedPage):
-        self._ctx = ctx
-        self._is_u8 = page.bin_dtype == np.uint8
-        self._bins = page.words if self._is_u8 else page.words.view(np.uint16)
-        self._n_bins = page.n_bins
-        n_slots = self._n_bins + page.cuts.has_missing.astype(np.int32)
+        n_slots = page.n_bins + page.cuts.has_missing.astype(np.int32)
         self.slot_ptr = np.zeros(page.n_features + 1, np.int64)
         np.cumsum(n_slots, out=self.slot_ptr[1:])
         self._width = 2 * int(self.slot_ptr[-1])
@@ -35,9 +23,13 @@ class HistogramStore:
         self.buffers = np.empty((MIN_BUFFERS, self._width), np.int64)
         self._all_free = np.arange(self.capacity, dtype=np.int32)[::-1].copy()
         self.free = self._all_free.copy()
-        self._n_blocks = -(-page.n_features // (8 * BLOCK_WORDS))
-        self._acc = np.zeros((ctx.n_threads if self._is_u8 else 0, BLOCK_WORDS * 8 * STRIDE), np.int64)
-        self._partial = np.empty((0, 2, self._width), np.int64)
+        is_u8 = page.bin_dtype == np.uint8
+        # the rows of a thread's accumulator lie on different pages of memory: no two threads share a cache line
+        self._acc = np.zeros((ctx.n_threads, BLOCK_FEATURES * STRIDE if is_u8 else 1), np.int64)
+        n_blocks = -(-page.n_features // BLOCK_FEATURES)
+        max_spans = max(1, ctx.n_threads // n_blocks)
+        self._partial = np.empty((max_spans if max_spans > 1 else 1, 2, self._width), np.int64)
+        self._bounds = np.zeros(max_spans + 1, np.int64)
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
         self.counts = np.zeros(8, np.int64)
@@ -51,7 +43,7 @@ class HistogramStore:
     def reserve(self, n: int) -> None:
         """Room for the plan of opening n nodes, and buffers for their children."""
         if len(self.builds) < 2 * n:
-            self.builds, self.subtracts = np.empty(2 * n, BUILD), np.empty(2 * n, SUBTRACT)
+            self.builds, self.subtracts = np.empty(4 * n, BUILD), np.empty(4 * n, SUBTRACT)
         used = self.capacity - int(self.counts[expand.FREE]) + 2 * n
         if used > len(self.buffers):
             # the stack hands out fresh numbers only when no freed one is left, so numbers in use stay below `used`
@@ -59,40 +51,6 @@ class HistogramStore:
             grown[: len(self.buffers)] = self.buffers
             self.buffers = grown
 
-    def build(self, rows: np.ndarray, gradients: QuantizedGradients) -> None:
-        """Carry out the plan in `builds` and `subtracts`; an empty `rows` stands for all rows in order."""
-        n_builds, n_subtracts = int(self.counts[expand.BUILDS]), int(self.counts[expand.SUBTRACTS])
-        if not n_builds:
-            return
-        n_rows = int(self.counts[expand.BUILD_ROWS])
-        builds, n_features = self.builds[:n_builds], len(self._n_bins)
-        heavy = self._ctx.n_threads > 1 and n_rows * n_features >= 2 * SPAN_UPDATES
-        spans = [(0, n_rows)]
-        if heavy:  # enough row spans to keep all threads busy on every block of features
-            n_spans = -(-self._ctx.n_threads // self._n_blocks)
-            spans = split_range(n_rows, n_spans, max(1, SPAN_UPDATES // n_features))
-        if len(self._partial) < len(spans):
-            self._partial = np.empty((len(spans), 2, self._width), np.int64)
-        jobs = [(block, s) for block in range(self._n_blocks) for s in range(len(spans))]
-        for plane, packing in zip(gradients.planes, gradients.packings, strict=True):
-            common = (self._bins, rows, plane, packing, builds, self.slot_ptr, self._n_bins)
-            if heavy:
-                shares = split_range(len(jobs), self._ctx.n_threads, 1)
-                tasks = [(common, t, jobs[a:b], spans) for t, (a, b) in enumerate(shares)]
-                self._ctx.run_tasks(self._run_jobs, tasks)
-            else:
-                self._run_jobs(common, 0, jobs, spans)
-        if len(spans) > 1 or n_subtracts:
-            bounds = np.array([start for start, _ in spans] + [n_rows], np.int64)
-            args = (builds, bounds, self._partial, self.subtracts[:n_subtracts], self.buffers)
-            work = n_subtracts + 2 * len(spans)
-            self._ctx.run_ranges(self._width, max(1, _MERGE_GRAIN * 4 // work), histogram.merge_histograms, *args)
-
-    def _run_jobs(self, common: tuple, thread: int, jobs: list, spans: list) -> None:
-        """One thread's share of (block of features, span of rows) jobs, with its own accumulator."""
-        for block, s in jobs:
-            if self._is_u8:
-                out = (self._acc[thread], self._partial[s], self.buffers)
-                histogram.build_histograms(*common, *out, block, *spans[s])
-            else:
-                histogram.build_histograms_u16(*common, self._partial[s], self.buffers, block, *spans[s])
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What kernels/cpu/level.py calls store."""
+        return self._acc, self._partial, self._bounds, self.buffers

@@ -15,24 +15,29 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 PACKED_ROWS = 8192  # rows added in packed form between two flushes: 18 + 17 bits stay for h and g
-MIN_MEAN_QUANTA = 256  # the mean |g| and h must be at least this many quanta, or planes are used
+MIN_MEAN_QUANTA = 1024  # the mean |g| and h, huge ones cut off, must be this many quanta, or planes are used
 PLANE_BITS = 40
 _GRAIN = 65_536
 
 
 @dataclass(frozen=True)
 class QuantizedGradients:
-    """Integer gradients of all rows: `planes` to add up, each with its packing [shift, plane, rows a block]."""
+    """Integer gradients of all rows: one or two `planes` to add up, packings[p] = [shift, plane, rows a block]."""
 
     planes: tuple[np.ndarray, ...]
-    packings: tuple[np.ndarray, ...]
+    packings: np.ndarray
     g_unit: float
     h_unit: float
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """What kernels/cpu/level.py calls gradients."""
+        return self.planes[0], self.planes[-1], self.packings, len(self.planes)
 
     def total(self, ctx: Context, rows: np.ndarray) -> tuple[int, int]:
         """Integer sums (g, h) over `rows` (empty: all rows)."""
         n = len(rows) or len(self.planes[0])
-        shift = int(self.packings[0][0])
+        shift = int(self.packings[0, 0])
         if shift:
             parts = ctx.run_ranges(n, _GRAIN, ops.sum_packed, self.planes[0], rows, shift)
             sums = [sum(p[0] for p in parts), sum(p[1] for p in parts)]
@@ -75,10 +80,12 @@ def _pack(
     block_bits = min(n_total, PACKED_ROWS).bit_length()
     if min_h == max_h:  # equal hessians (squared error without weights) need one quantum each
         shift = block_bits + 1
-        h_scale = 1.0 / max_h if max_h > 0.0 else 1.0
+        h_unit = max_h if max_h > 0.0 else 1.0
+        h_scale = 1.0 / h_unit
     else:
         shift = 32
         h_scale = _scale(max_h, shift - block_bits)
+        h_unit = 1.0 / h_scale
     g_scale = _scale(max_g, 63 - shift - block_bits)
     values = np.empty(len(g), np.int64)
     parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, np.array([g_scale, h_scale]), shift, values)
@@ -86,8 +93,8 @@ def _pack(
     fine_h = min_h == max_h or sums[1] >= MIN_MEAN_QUANTA * n_total
     if not (fine_h and (sums[0] >= MIN_MEAN_QUANTA * n_total or max_g == 0.0)):
         return None
-    packing = np.array([shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total], np.int64)
-    return QuantizedGradients((values,), (packing,), 1.0 / g_scale, 1.0 / h_scale)
+    packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
+    return QuantizedGradients((values,), packing, 1.0 / g_scale, h_unit)
 
 
 def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:
@@ -100,5 +107,5 @@ def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: flo
         ctx.run_ranges(len(x), _GRAIN, ops.scale_plane, x, scale, plane)
         planes.append(plane)
         scales.append(scale)
-    packings = tuple(np.array([0, i, max(n_total, 1)], np.int64) for i in range(2))
+    packings = np.array([[0, i, max(n_total, 1)] for i in range(2)], np.int64)
     return QuantizedGradients(tuple(planes), packings, 1.0 / scales[0], 1.0 / scales[1])

@@ -9,7 +9,6 @@ from arboost.kernels.cpu import expand, partition
 from arboost.kernels.dtypes import PIECE
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
-from arboost.runtime.pool import split_range
 
 _GRAIN = 16_384
 _NO_ROWS = np.empty(0, np.int32)
@@ -24,34 +23,28 @@ class RowSets:
         self._rows = np.empty(page.n_rows, np.int32)
         self._temp = np.empty(page.n_rows, np.int32)
         self._pieces = np.empty((ctx.n_threads, 2), PIECE)
-        self.reset(None)
+        self._n_left = np.zeros(64, np.int64)
+        self.current = _NO_ROWS
 
     def reset(self, sampled: np.ndarray | None) -> int:
         """Start a tree on all rows, or on the sampled ones; returns how many there are."""
         if sampled is None:
             self.current = _NO_ROWS
-            return self._columns.shape[1]
+            return len(self._rows)
         self._rows[: len(sampled)] = sampled
         self.current = self._rows[: len(sampled)]
         return len(sampled)
 
-    def split(self, nodes: np.ndarray, batch: np.ndarray) -> np.ndarray:
-        """Partition the rows of the nodes in `batch`; returns how many went left in each."""
-        rows = self._rows
-        n_left = np.empty(len(batch), np.int64)
-        n_rows = expand.count_rows(nodes, batch)
-        common = (self._columns, nodes, batch, self.current, self._missing_code, self._temp, rows, n_left)
-        if n_rows < 2 * _GRAIN:
-            partition.split_rows(*common, self._pieces[0], 0, n_rows)
-        else:
-            spans = split_range(n_rows, self._ctx.n_threads, _GRAIN)
-            pieces = self._pieces[: len(spans)]
-            self._ctx.run_tasks(partition.split_rows, [(*common, pieces[t], *spans[t]) for t in range(len(spans))])
-            args = (nodes, batch, pieces.reshape(-1), self._temp, rows, n_left)
-            self._ctx.run_ranges(2 * len(spans), 2, partition.place_rows, *args)
+    def arrays(self, n_batch: int) -> tuple[np.ndarray, ...]:
+        """What kernels/cpu/level.py calls rowsets, with room for splitting n_batch nodes."""
+        if len(self._n_left) < n_batch:
+            self._n_left = np.zeros(2 * n_batch, np.int64)
+        return self.current, self._temp, self._rows, self._n_left, self._pieces
+
+    def mark_split(self) -> None:
+        """From the first split on, the ids are written down."""
         if not len(self.current):
-            self.current = rows
-        return n_left
+            self.current = self._rows
 
     def add_leaf_weights(
         self, nodes: np.ndarray, leaves: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int

@@ -67,7 +67,7 @@ def test_bins_are_numbers_of_cuts_below(inner, max_cells, monkeypatch):
     values = np.column_stack([x, x]).astype(np.float32)
     dtype, missing = (np.uint8, 255) if len(inner) < 255 else (np.uint16, 65535)
     rows, columns = np.zeros((len(x) + 5, 8), dtype), np.zeros((2, len(x) + 5), dtype)
-    search = _search_table(Context(), cuts)
+    search = _search_table(Context(), cuts, 1 << 20)
     binning.bin_values(values.view(np.uint32), *search, missing, rows, columns, 5, 0, len(x))
     expected = np.where(np.isnan(values[:, 0]), missing, np.searchsorted(inner, values[:, 0], side="right"))
     assert (columns[0, 5:] == expected).all()
@@ -83,7 +83,7 @@ def test_bins_match_the_naive_twin(values, seed):
     rng = np.random.default_rng(seed)
     features = range(values.shape[1])
     columns = [np.append(np.unique(rng.integers(-4, 5, rng.integers(0, 6))), 1e31).astype(np.float32) for _ in features]
-    search = _search_table(Context(), cuts_of(columns))
+    search = _search_table(Context(), cuts_of(columns), len(values))
     out = np.zeros((len(values), 8), np.uint8), np.zeros((values.shape[1], len(values)), np.uint8)
     binning.bin_values(values.view(np.uint32), *search, 255, *out, 0, 0, len(values))
     for f in features:

@@ -85,14 +85,17 @@ def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtract
 
 
 @kernel
-def plan_root(nodes, limits, free, builds, counts):
-    """Plan the root's histogram; returns the number of nodes to evaluate: 1, or 0 if it cannot be split."""
-    counts[NODES], counts[BUILDS], counts[SUBTRACTS], counts[BUILD_ROWS], counts[BY_ROWS_EVALS] = 1, 0, 0, 0, 0
-    if not _may_split(nodes[0], limits):
-        return 0
-    nodes[0].hist = _take(free, counts)
-    _add_build(builds, counts, nodes[0], nodes[0].hist, 1)
-    return 1
+def plan_root(nodes, limits, free, builds, evals, counts):
+    """Plan what the root needs: nothing if it cannot be split, a histogram, or evaluation by rows."""
+    counts[NODES] = 1
+    counts[BUILDS], counts[SUBTRACTS], counts[EVALS], counts[BUILD_ROWS], counts[BY_ROWS_EVALS] = 0, 0, 0, 0, 0
+    root = nodes[0]
+    root.hist = NO_HIST
+    if _may_split(root, limits):
+        root.hist = _take(free, counts)
+        _add_build(builds, counts, root, root.hist, 1)
+        evals[0] = 0
+        counts[EVALS] = 1
 
 
 @kernel

@@ -8,9 +8,10 @@ bins and eight constant offsets; the flush moves real slots only and leaves the 
 `values` is one int64 a row: gradient and hessian packed as (g << shift) + h, or with shift 0 just one of the two.
 """
 
-from numba import int64, uint64
+from numba import int64, types, uint64
+from numba.extending import overload
 
-from arboost.kernels.dtypes import BLOCK_WORDS, MISSING_U8, STRIDE
+from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
 from arboost.kernels.jit import kernel, scalar
 
@@ -19,29 +20,37 @@ _LOW = uint64(255)
 
 
 @scalar
-def _add_row(words, r, first_word, last_word, v, out):
-    """Add `v` to row r's slot of every feature in a block of words."""
-    o = uint64(0)
-    for k in range(first_word, last_word):
-        w = words[r, k]
-        out[o + (w & _LOW)] += v
-        out[o + uint64(256) + ((w >> uint64(8)) & _LOW)] += v
-        out[o + uint64(512) + ((w >> uint64(16)) & _LOW)] += v
-        out[o + uint64(768) + ((w >> uint64(24)) & _LOW)] += v
-        out[o + uint64(1024) + ((w >> uint64(32)) & _LOW)] += v
-        out[o + uint64(1280) + ((w >> uint64(40)) & _LOW)] += v
-        out[o + uint64(1536) + ((w >> uint64(48)) & _LOW)] += v
-        out[o + uint64(1792) + (w >> uint64(56))] += v
-        o += uint64(8 * STRIDE)
+def _add_four(w, o, v, acc):
+    """Add `v` to the slots of the four lowest bytes of a word of bins, whose features begin at slot o."""
+    acc[o + (w & _LOW)] += v
+    acc[o + uint64(256) + ((w >> uint64(8)) & _LOW)] += v
+    acc[o + uint64(512) + ((w >> uint64(16)) & _LOW)] += v
+    acc[o + uint64(768) + ((w >> uint64(24)) & _LOW)] += v
 
 
 @scalar
-def _add_rows(words, rows, values, start, stop, first_word, last_word, out):
+def _add_row(words, r, first, last, half, v, acc):
+    """Add `v` to row r's slot of every feature in words first..last, and in half of the word after if `half`."""
+    o = uint64(0)
+    for k in range(first, last):
+        w = words[r, k]
+        _add_four(w, o, v, acc)
+        _add_four(w >> uint64(32), o + uint64(4 * STRIDE), v, acc)
+        o += uint64(8 * STRIDE)
+    if half:
+        _add_four(words[r, last], o, v, acc)
+
+
+@scalar
+def _add_rows(words, rows, values, start, stop, first_feature, last_feature, acc):
     """Add rows[start:stop] to the accumulator; an empty `rows` means the rows are start..stop themselves."""
-    k0, k1 = uint64(first_word), uint64(last_word)
+    n_words, rest = (last_feature - first_feature) // 8, (last_feature - first_feature) % 8
+    half = 0 < rest <= 4
+    k0 = uint64(first_feature // 8)
+    k1 = k0 + uint64(n_words + (rest > 4))
     if rows.shape[0] == 0:
         for i in range(uint64(start), uint64(stop)):
-            _add_row(words, i, k0, k1, values[i], out)
+            _add_row(words, i, k0, k1, half, values[i], acc)
         return
     last = uint64(stop - 1)
     for i in range(uint64(start), uint64(stop)):
@@ -49,7 +58,7 @@ def _add_rows(words, rows, values, start, stop, first_word, last_word, out):
         prefetch_row(words, ahead, k0)
         prefetch_item(values, ahead)
         r = uint64(rows[i])
-        _add_row(words, r, k0, k1, values[r], out)
+        _add_row(words, r, k0, k1, half, values[r], acc)
 
 
 @scalar
@@ -70,72 +79,61 @@ def _flush_feature(acc, base, n, slot, shift, sign, hist):
 
 
 @scalar
-def _flush(acc, first_word, last_word, slot_ptr, n_bins, shift, sign, hist):
-    """Move a block of words' real slots, and their missing slots, into the planes of one buffer."""
-    first, last = first_word * 8, min(last_word * 8, n_bins.shape[0])
+def _flush(acc, first, last, slot_ptr, n_bins, shift, sign, out):
+    """Move real slots of features first..last, and their missing slots, into the planes of one buffer."""
     for f in range(first, last):
         base, slot, n = uint64((f - first) * STRIDE), uint64(slot_ptr[f]), n_bins[f]
-        _flush_feature(acc, base, n, slot, shift, sign, hist)
+        _flush_feature(acc, base, n, slot, shift, sign, out)
         if slot_ptr[f + 1] - slot_ptr[f] > n:
-            _flush_feature(acc, base + uint64(MISSING_U8), 1, slot + uint64(n), shift, sign, hist)
-    for f in range(last, last_word * 8):  # padding bytes are bin 0 of features that do not exist
-        acc[uint64((f - first) * STRIDE)] = 0
+            _flush_feature(acc, base + uint64(MISSING_U8), 1, slot + uint64(n), shift, sign, out)
+    for f in range(last - first, (last - first + 7) // 8 * 8):  # padding bytes are bin 0 of features that do not exist
+        acc[uint64(f * STRIDE)] = 0
 
 
-@scalar
-def _clear(out, slot_ptr, n_bins, first_word, last_word, both_planes):
-    """Zero a block of words' slots in one plane, or in both."""
-    plane = slot_ptr[slot_ptr.shape[0] - 1]
-    lo, hi = slot_ptr[min(first_word * 8, n_bins.shape[0])], slot_ptr[min(last_word * 8, n_bins.shape[0])]
-    out[lo:hi] = 0
-    if both_planes:
-        out[plane + lo : plane + hi] = 0
+def _sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
+    """Add rows[start:stop] of features first..last to a buffer; chosen by the kind of bins when compiled."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+def _sum_rows_u8(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
+    for block in range(start, stop, packing[2]):
+        _add_rows(bins, rows, values, block, min(stop, block + packing[2]), first, last, acc)
+        _flush(acc, first, last, slot_ptr, n_bins, packing[0], sign, out)
+
+
+def _sum_rows_u16(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
+    shift, plane = packing[0], slot_ptr[slot_ptr.shape[0] - 1]
+    mask = (int64(1) << shift) - 1
+    for i in range(start, stop):
+        r = i if rows.shape[0] == 0 else int64(rows[i])
+        v = values[r]
+        for f in range(first, last):
+            # the missing code is above every bin: clamping sends it to the missing slot
+            slot = slot_ptr[f] + min(int64(bins[r, f]), int64(n_bins[f]))
+            if shift > 0:
+                out[slot] += sign * (v >> shift)
+                out[plane + slot] += sign * (v & mask)
+            else:
+                out[slot] += sign * v
+
+
+@overload(_sum_rows, jit_options={"nogil": True, "error_model": "numpy"})
+def _choose_sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
+    return _sum_rows_u8 if bins.dtype == types.uint64 else _sum_rows_u16
 
 
 @kernel
-def build_histograms(
-    words, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, word_block, start, stop
-):
-    """Sum builds' rows number start..stop (counted over all builds) for one block of words.
+def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, block, start, stop):
+    """Sum builds' rows number start..stop (counted over all builds) for one block of 64 features.
 
-    `packing` = [shift, plane, rows that can be summed packed before a half overflows].
-    acc (64 * 256,) is zero before and after.
+    bins: uint64 words of eight one-byte bins, or two-byte bins; `packing` = [shift, plane, rows that can be summed
+    packed before a half overflows]; acc (64 * 256,) is zero before and after.
     hist (n_buffers, 2 * n_slots) OUT: a build inside the range goes to its own buffer (sign 1: set, -1: subtracted);
     partial (2, 2 * n_slots) OUT: a build that the range cuts is set here, at 0 if its head is missing, else at 1.
     """
-    first_word, last_word = word_block * BLOCK_WORDS, min((word_block + 1) * BLOCK_WORDS, words.shape[1])
-    shift, limit = packing[0], packing[2]
-    plane = packing[1] * slot_ptr[slot_ptr.shape[0] - 1]
-    for b in range(builds.shape[0]):
-        build = builds[b]
-        n = build.stop - build.start
-        lo, hi = max(start - build.first, 0), min(stop - build.first, n)
-        if lo >= hi:
-            continue
-        whole = lo == 0 and hi == n
-        out = hist[build.hist][plane:] if whole else partial[1 if lo == 0 else 0][plane:]
-        sign = int64(build.sign) if whole else int64(1)
-        if sign > 0:
-            _clear(out, slot_ptr, n_bins, first_word, last_word, shift > 0)
-        for block in range(lo, hi, limit):
-            block_stop = min(hi, block + limit)
-            _add_rows(words, rows, values, build.start + block, build.start + block_stop, first_word, last_word, acc)
-            _flush(acc, first_word, last_word, slot_ptr, n_bins, shift, sign, out)
-
-
-@kernel
-def build_histograms_u16(
-    bins, rows, values, packing, builds, slot_ptr, n_bins, partial, hist, feature_block, start, stop
-):
-    """`build_histograms` for two-byte bins: straight into the slots, 64 features a block.
-
-    The missing code is above every bin, so clamping a bin to n_bins[f] sends it to the missing slot.
-    """
-    first, last = feature_block * 64, min((feature_block + 1) * 64, n_bins.shape[0])
+    first, last = block * BLOCK_FEATURES, min((block + 1) * BLOCK_FEATURES, n_bins.shape[0])
     n_slots = slot_ptr[slot_ptr.shape[0] - 1]
-    shift = packing[0]
     plane = packing[1] * n_slots
-    mask = (int64(1) << shift) - 1
     for b in range(builds.shape[0]):
         build = builds[b]
         n = build.stop - build.start
@@ -146,23 +144,16 @@ def build_histograms_u16(
         out = hist[build.hist][plane:] if whole else partial[1 if lo == 0 else 0][plane:]
         sign = int64(build.sign) if whole else int64(1)
         if sign > 0:
-            _clear(out, slot_ptr, n_bins, first // 8, (last + 7) // 8, shift > 0)
-        for i in range(build.start + lo, build.start + hi):
-            r = i if rows.shape[0] == 0 else int64(rows[i])
-            v = sign * values[r]
-            if shift > 0:
-                g, h = values[r] >> shift, values[r] & mask
-                v = sign * g
-            for f in range(first, last):
-                slot = slot_ptr[f] + min(int64(bins[r, f]), int64(n_bins[f]))
-                out[slot] += v
-                if shift > 0:
-                    out[n_slots + slot] += sign * h
+            out[slot_ptr[first] : slot_ptr[last]] = 0
+            if packing[0] > 0:  # both planes at once
+                out[n_slots + slot_ptr[first] : n_slots + slot_ptr[last]] = 0
+        a, z = build.start + lo, build.start + hi
+        _sum_rows(bins, rows, values, a, z, first, last, slot_ptr, n_bins, packing, sign, acc, out)
 
 
 @kernel
-def merge_histograms(builds, bounds, partial, subtracts, hist, start, stop):
-    """Finish hist[:, start:stop]: add up the builds that threads shared, then take small children from parents.
+def merge_histograms(builds, bounds, partial, hist, start, stop):
+    """Add up the builds that row spans shared, in hist[:, start:stop].
 
     bounds (n_spans + 1,): where the row spans of `build_histograms` began; partial (n_spans, 2, 2 * n_slots).
     """
@@ -185,6 +176,11 @@ def merge_histograms(builds, bounds, partial, subtracts, hist, start, stop):
             else:
                 for j in range(uint64(start), uint64(stop)):
                     out[j] += sign * part[j]
+
+
+@kernel
+def subtract_histograms(subtracts, hist, start, stop):
+    """What remains of each parent's buffer without its smaller child, in hist[:, start:stop]."""
     for s in range(subtracts.shape[0]):
         large, small = hist[subtracts[s].large], hist[subtracts[s].small]
         for j in range(uint64(start), uint64(stop)):

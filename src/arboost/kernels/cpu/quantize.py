@@ -6,6 +6,7 @@ from numba import int64, uint32
 from arboost.kernels.jit import kernel
 
 _MAGNITUDE = uint32(0x7FFFFFFF)
+ENOUGH = 4096  # quanta that keep all digits that matter: a larger value counts no further in the sums below
 
 
 @kernel
@@ -27,14 +28,18 @@ def gradient_bits(g_bits, h_bits, start, stop):
 
 @kernel
 def pack_gradients(g, h, scales, shift, values, start, stop):
-    """values[i] = (round(g * scale) << shift) + round(h * scale); returns the sums of |g| and h in quanta."""
+    """values[i] = (round(g * scale) << shift) + round(h * scale); returns sums of |g| and h in quanta.
+
+    In these sums a value counts as at most ENOUGH: a few huge ones must not hide that typical ones have no digits.
+    Zero counts as ENOUGH: it needs none.
+    """
     g_scale, h_scale = scales[0], scales[1]
     g_sum, h_sum = int64(0), int64(0)
     for i in range(start, stop):
         gq = int64(np.rint(np.float64(g[i]) * g_scale))
         hq = int64(np.rint(np.float64(h[i]) * h_scale))
-        g_sum += abs(gq)
-        h_sum += hq
+        g_sum += ENOUGH if g[i] == 0 else min(abs(gq), ENOUGH)
+        h_sum += ENOUGH if h[i] == 0 else min(hq, ENOUGH)
         values[i] = (gq << shift) + hq
     return g_sum, h_sum
 

@@ -40,12 +40,15 @@ def count_top_bits(bits, first_column, weights, counts, low_bits, start, stop):
     """Adds each row's weight to counts[f, key >> 16] (OUT), ors its key into low_bits[f] (OUT)."""
     column = uint64(first_column)
     mask = index_mask(weights)
+    seen = np.zeros(stop - start, np.uint32)  # not low_bits itself: threads would share its cache lines
     for i in range(uint64(bits.shape[0])):
         weight = weights[i & mask]
         for f in range(uint64(start), uint64(stop)):
             key = key_of_bits(bits[i, column + f])
             counts[f, uint64(key >> uint32(16))] += weight
-            low_bits[f] |= key if key != uint32(KEY_MISSING) else uint32(0)
+            seen[f - uint64(start)] |= key if key != uint32(KEY_MISSING) else uint32(0)
+    for f in range(start, stop):
+        low_bits[f] |= seen[f - start]
 
 
 @kernel
@@ -55,7 +58,8 @@ def count_low_bits(bits, first_column, weights, features, slots, deep_slots, hit
     Level 2 (deep_slots has no cells): counts[a, slots[f, key >> 16] * 256 + third byte]. Level 3 looks up that cell's
     slot in deep_slots[a] and counts the last byte in it. Here f = features[a], a = start .. stop. Rows outside of
     every slot are dropped first: hits (n_features, n_rows + 1) and hit_weights (likewise, or (n_features, 1)) take
-    slot << 16 | low half of the others, so that counting touches one feature's counters at a time.
+    slot << 16 | low half of the others, so that counting touches one feature's counters at a time. (Finite floats have
+    65,281 prefixes of 16 bits: the slot fits.)
     """
     column = uint64(first_column)
     mask = index_mask(weights)

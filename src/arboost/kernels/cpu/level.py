@@ -1,0 +1,149 @@
+"""The two steps of growth for a set of nodes, each one call for a whole team of threads.
+
+`open_level`: split the rows of the batch, make children, build the histograms that cannot be had by subtraction.
+`find_level`: subtract, find the best split of every new node, list those that have one.
+Between the two, workers of a cluster add up their histograms. The parts are the kernels of the sibling modules;
+here is only who does which part of the work. A team's result does not depend on its size: sums are integers.
+
+    page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
+    rowsets = (current, temp, rows, n_left, pieces)    plan = (limits, free, builds, subtracts, evals, counts)
+    store = (acc, partial, bounds, hist)
+"""
+
+from numba import int64
+
+from arboost.kernels.cpu import expand, histogram, partition, split
+from arboost.kernels.cpu.team import barrier, enter, leave
+from arboost.kernels.dtypes import BLOCK_FEATURES
+from arboost.kernels.jit import kernel, scalar
+
+SPLIT_ROWS = 8_192  # work that is worth a thread: rows to partition,
+BUILD_UPDATES = 100_000  # (row, feature) additions,
+MERGE_SLOTS = 32_768  # slots to add or subtract,
+FIND_SLOTS = 20_000  # slots to scan
+
+
+@scalar
+def _share(work, grain, n_threads):
+    """How many threads a piece of work deserves."""
+    return max(1, min(n_threads, work // grain))
+
+
+@scalar
+def _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
+    """Partition the batch's rows; True if the call was given up."""
+    current, temp, rows, n_left, pieces = rowsets
+    n = expand.count_rows(nodes, batch)
+    share = _share(n, SPLIT_ROWS, n_threads)
+    if thread < share:
+        span = n * thread // share, n * (thread + 1) // share
+        partition.split_rows(
+            page[1], nodes, batch, current, missing_code, temp, rows, n_left, pieces[thread], span[0], span[1]
+        )
+    if barrier(team, n_threads):
+        return True
+    if share > 1:
+        if thread < share:
+            flat = pieces[:share].reshape(-1)
+            partition.place_rows(nodes, batch, flat, temp, rows, n_left, 2 * thread, 2 * thread + 2)
+        return barrier(team, n_threads)
+    return False
+
+
+@scalar
+def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads):
+    """Sum the planned rows into buffers: blocks of features times spans of rows, dealt out evenly."""
+    bins, _, slot_ptr, n_bins = page
+    acc, partial, bounds, hist = store
+    n_features = n_bins.shape[0]
+    n_blocks = (n_features + BLOCK_FEATURES - 1) // BLOCK_FEATURES
+    share = _share(n_rows * n_features, BUILD_UPDATES, n_threads)
+    n_spans = max(1, min(share // n_blocks, n_rows))
+    if thread == 0:
+        for s in range(n_spans + 1):
+            bounds[s] = n_rows * s // n_spans
+    n_jobs = n_blocks * n_spans
+    share = min(share, n_jobs)
+    if thread < share:
+        for p in range(gradients[3]):
+            values, packing = gradients[0] if p == 0 else gradients[1], gradients[2][p]
+            for job in range(n_jobs * thread // share, n_jobs * (thread + 1) // share):
+                block, s = job // n_spans, job % n_spans
+                start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
+                histogram.build_histograms(
+                    bins, rows, values, packing, builds, slot_ptr, n_bins, acc[thread], partial[s], hist, block, start, stop
+                )
+    if n_spans > 1:
+        if barrier(team, n_threads):
+            return
+        width = hist.shape[1]
+        share = _share(width * n_spans, MERGE_SLOTS, n_threads)
+        if thread < share:
+            span = width * thread // share, width * (thread + 1) // share
+            histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
+
+
+@kernel
+def open_level(page, nodes, batch, rowsets, missing_code, gradients, plan, store, patience, team, thread, n_threads):
+    """Open the nodes of `batch` (none: build the root, which is planned already) and build what is new."""
+    enter(team, n_threads)
+    limits, free, builds, subtracts, evals, counts = plan
+    rows = rowsets[0]
+    if batch.shape[0] > 0:
+        rows = rowsets[2]
+        if _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
+            return
+        if thread == 0:
+            expand.expand_nodes(nodes, batch, rowsets[3], limits, free, builds, subtracts, evals, counts)
+        if barrier(team, n_threads):
+            return
+    n_builds = counts[expand.BUILDS]
+    if n_builds > 0:
+        n_rows = counts[expand.BUILD_ROWS]
+        _build(page, rows, gradients, builds[:n_builds], n_rows, store, team, thread, n_threads)
+    leave(team, thread, n_threads, patience)
+
+
+@scalar
+def _subtract(plan, hist, thread, n_threads):
+    """Turn parents' buffers into those of their larger children; returns True if there was anything to do."""
+    n_subtracts = plan[5][expand.SUBTRACTS]
+    if n_subtracts == 0:
+        return False
+    width = hist.shape[1]
+    share = _share(width * n_subtracts, MERGE_SLOTS, n_threads)
+    if thread < share:
+        span = width * thread // share, width * (thread + 1) // share
+        histogram.subtract_histograms(plan[3][:n_subtracts], hist, span[0], span[1])
+    return True
+
+
+@kernel
+def find_level(page, nodes, rows, gradients, plan, hist, allowed, reg, best, opened, patience, team, thread, n_threads):
+    """Find the best split of every node in the plan's evals; opened OUT lists the nodes that have one."""
+    enter(team, n_threads)
+    _, free, _, _, all_evals, counts = plan
+    evals = all_evals[: counts[expand.EVALS]]
+    slot_ptr, n_bins = page[2], page[3]
+    n, n_features = int64(evals.shape[0]), n_bins.shape[0]
+    n_by_rows = counts[expand.BY_ROWS_EVALS]
+    if _subtract(plan, hist, thread, n_threads) and barrier(team, n_threads):
+        return
+    share = _share((n - n_by_rows) * slot_ptr[n_features], FIND_SLOTS, n_threads)
+    if n_by_rows < n and thread < share:
+        pairs = n * n_features
+        span = pairs * thread // share, pairs * (thread + 1) // share
+        split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, span[0], span[1])
+    share = _share(n_by_rows * n_features * 128, FIND_SLOTS, n_threads)
+    if n_by_rows > 0 and thread < share:
+        g_values, h_values, packings, _ = gradients
+        span = n * thread // share, n * (thread + 1) // share
+        split.find_splits_by_rows(
+            nodes, evals, page[1], rows, g_values, h_values, packings[0, 0], n_bins, allowed, reg, best, span[0], span[1]
+        )
+    if barrier(team, n_threads):
+        return
+    if thread == 0:
+        split.select_splits(nodes, evals, best, reg, 0, n)
+        expand.open_nodes(nodes, evals, free, counts, opened)
+    leave(team, thread, n_threads, patience)

@@ -1,0 +1,34 @@
+"""A finished tree as a struct of arrays."""
+
+from dataclasses import replace
+
+import numpy as np
+from forests import random_tree
+
+from arboost.tree.model import NO_PARENT
+
+
+def naive_depth(tree, i=0):
+    return 0 if tree.left[i] < 0 else 1 + max(naive_depth(tree, tree.left[i]), naive_depth(tree, tree.right[i]))
+
+
+def test_counts():
+    rng = np.random.default_rng(0)
+    for n_splits in (0, 1, 2, 5, 40):
+        tree = random_tree(rng, 3, n_splits)
+        assert tree.n_nodes == 2 * n_splits + 1
+        assert tree.n_leaves == n_splits + 1
+        assert tree.depth() == naive_depth(tree)
+        assert tree.parent[0] == NO_PARENT
+
+
+def test_equality_is_of_every_array():
+    rng = np.random.default_rng(1)
+    tree = random_tree(rng, 3, 4)
+    assert tree.equals(replace(tree, threshold=tree.threshold.copy()))
+    for name in ("left", "right", "parent", "feature", "threshold", "default_left", "gain", "cover", "base_weight"):
+        changed = getattr(tree, name).copy()
+        changed[-1] += 1
+        assert not tree.equals(replace(tree, **{name: changed}))
+    assert not tree.equals(replace(tree, n_features=4))
+    assert not tree.equals(random_tree(rng, 3, 5))
