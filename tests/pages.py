@@ -7,13 +7,14 @@ import pytest
 from naive import MISSING, Params
 
 from arboost.boosters import sampling
+from arboost.kernels import jit
 from arboost.kernels.dtypes import BY_ROWS, NO_HIST, NODE
 from arboost.matrix.cuts import Cuts
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import resolve
 from arboost.runtime import pool
 from arboost.runtime.context import Context
-from arboost.tree import evaluate, histstore, quantize, rowsets
+from arboost.tree import grow, quantize
 
 THREADS = (1, 2, 3, 8)
 KINDS = ("equal hessians", "packed", "wide", "negative hessians")
@@ -114,15 +115,14 @@ def random_spans(seed):
 
 @contextmanager
 def cut_anywhere(seed=0):
-    """Every parallel step is split, however small, at places drawn at random."""
+    """Every step that may be spread over threads is, however small, in spans cut at random."""
     with pytest.MonkeyPatch.context() as patch:
         split_range = random_spans(seed)
-        for module in (pool, histstore, rowsets, sampling):
+        for module in (pool, sampling):
             patch.setattr(module, "split_range", split_range)
         patch.setattr(pool, "run_ranges", _run_ranges)
-        patch.setattr(histstore, "SPAN_UPDATES", 1)
-        patch.setattr(rowsets, "_GRAIN", 1)
-        patch.setattr(evaluate, "_GRAIN_SLOTS", 1)
+        patch.setattr(grow, "TEAM_SLOTS", 0)
+        patch.setattr(grow, "TEAM_UPDATES", 0)
         yield
 
 
@@ -130,3 +130,8 @@ def _run_ranges(n_threads, n, grain, kernel, *args):
     """pool.run_ranges without its threshold."""
     spans = pool.split_range(n, n_threads, grain)
     return pool.run_tasks(n_threads, kernel, [(*args, start, stop) for start, stop in spans])
+
+
+def compiled(function):
+    """Any function of kernels/ as Python can call it: parts of kernels have no entry point of their own."""
+    return jit.kernel(function.py_func)

@@ -9,6 +9,7 @@ import numpy as np
 
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
+from arboost.callback import positional_with_warning
 from arboost.losses import ScalarLoss, loss_from_config
 from arboost.matrix.adapt import adapt
 from arboost.matrix.dmatrix import DMatrix
@@ -20,6 +21,7 @@ from arboost.runtime.errors import XGBoostError
 Gradients = tuple[np.ndarray, np.ndarray]
 CustomObjective = Callable[[np.ndarray, DMatrix], Gradients]
 CustomMetric = Callable[[np.ndarray, DMatrix], Any]
+_UNTRAINED = "The model has not been trained or loaded yet."
 
 
 class Booster:
@@ -53,6 +55,9 @@ class Booster:
         elif model_file is not None:
             self.load_model(model_file)
         self._learner.set_params(params)
+        if cache and not self._learner.model.trees:
+            self._take_features(cache[0])
+            self._learner.accept(cache[0])
 
     # ---- training ----
 
@@ -62,21 +67,35 @@ class Booster:
         `iteration` is accepted for XGBoost's sake: draws depend on the number of rounds the model already has, so
         that continued training equals training in one go.
         """
+        if fobj is not None and not isinstance(fobj, ScalarLoss):
+            self.boost(dtrain, iteration=iteration, fobj=fobj)
+            return
         self._check_matrix(dtrain, "training data")
         self._take_features(dtrain)
-        if fobj is None:
-            self._learner.update(dtrain)
-        elif isinstance(fobj, ScalarLoss):
-            self._learner.update(dtrain, fobj)
-        else:
-            self._learner.prepare(dtrain, estimate=False)
-            grad, hess = fobj(self._seen_prediction(dtrain, output_margin=True), dtrain)
-            self.boost(dtrain, iteration=iteration, grad=grad, hess=hess)
+        self._learner.update(dtrain, fobj)
 
-    def boost(self, dtrain: DMatrix, iteration: int, grad: Any, hess: Any) -> None:
-        """Boost one round on gradients and hessians of your own, of shape (n,) or (n, n_outputs)."""
+    def boost(
+        self,
+        dtrain: DMatrix,
+        iteration: int,
+        *,
+        grad: Any = None,
+        hess: Any = None,
+        fobj: CustomObjective | None = None,
+    ) -> None:
+        """Boost one round on gradients and hessians of your own, of shape (n,) or (n, n_outputs).
+
+        They are `grad` and `hess`, or what `fobj(margin, dtrain)` returns.
+        """
+        if fobj is not None and (grad is not None or hess is not None):
+            raise ValueError("Provide either the objective, or the gradient and hessian, not both.")
+        if fobj is None and (grad is None or hess is None):
+            raise ValueError("Either both `grad` and `hess` or the objective should have a valid value.")
         self._check_matrix(dtrain, "training data")
         self._take_features(dtrain)
+        self._learner.accept(dtrain)
+        if fobj is not None:
+            grad, hess = fobj(self._seen_prediction(dtrain, output_margin=True), dtrain)
         shape = (dtrain.num_row(), self._learner.n_outputs)
         arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
         self._learner.boost(dtrain, *arrays)
@@ -141,6 +160,7 @@ class Booster:
 
     # ---- prediction ----
 
+    @positional_with_warning
     def predict(
         self,
         data: DMatrix,
@@ -178,6 +198,8 @@ class Booster:
         """
         if not isinstance(data, DMatrix):
             raise TypeError(f"Expecting data to be a DMatrix object, got: {type(data)}")
+        if output_margin and pred_leaf:
+            raise ValueError("One type of prediction at a time: output_margin or pred_leaf.")
         if pred_contribs or approx_contribs or pred_interactions:
             raise XGBoostError("Feature contributions (pred_contribs, pred_interactions) are not available yet.")
         if validate_features:
@@ -191,6 +213,7 @@ class Booster:
             self._learner.loss.transform(margin, self._learner.ctx) if not output_margin else margin, strict_shape
         )
 
+    @positional_with_warning
     def inplace_predict(
         self,
         data: Any,
@@ -278,8 +301,8 @@ class Booster:
         return self._learner.n_features
 
     def _take_features(self, data: DMatrix) -> None:
-        """Remember the first training matrix's names and types; later ones must agree."""
-        if self._feature_names is None and not self._learner.model.trees:
+        """Remember the first names and types that training data has; later ones must agree."""
+        if self._feature_names is None:
             self._feature_names, self._feature_types = data.feature_names, data.feature_types
         else:
             self._check_features(data)
@@ -307,7 +330,7 @@ class Booster:
     def _check_width(self, n_columns: int) -> None:
         learner = self._learner
         if not learner.n_features:
-            raise XGBoostError("The model has not been trained or loaded yet.")
+            raise XGBoostError(_UNTRAINED)
         if n_columns != learner.n_features:
             raise ValueError(f"Feature shape mismatch, expected: {learner.n_features}, got {n_columns}")
 
@@ -322,23 +345,26 @@ class Booster:
         """Rounds in the model; with several targets or parallel trees a round has several trees."""
         return self._learner.model.n_rounds
 
-    def __getitem__(self, rounds: "int | slice") -> "Booster":
-        """A model of some rounds: an index or a slice."""
+    def __getitem__(self, val: Any) -> "Booster":
+        """A model of some rounds: an index, a slice, or ... for all; `best_iteration` and `best_score` stay behind."""
         n = self.num_boosted_rounds()
-        if isinstance(rounds, int | np.integer):
-            if not -n <= rounds < n:
+        if isinstance(val, int | np.integer):
+            if not -n <= val < n:
                 raise IndexError("Layer index out of range")
-            chosen = range(int(rounds) % n, int(rounds) % n + 1)
-        elif isinstance(rounds, slice):
-            if rounds.stop is not None and rounds.stop is not Ellipsis and rounds.stop > n:
+            chosen = range(int(val) % n, int(val) % n + 1)
+        elif isinstance(val, slice) or val is Ellipsis:
+            ends = (val.start, val.stop) if isinstance(val, slice) else (None, None)
+            start, stop = (None if end is Ellipsis else end for end in ends)
+            step = val.step if isinstance(val, slice) else None
+            if stop is not None and stop > n:
                 raise IndexError("Layer index out of range")
-            stop = None if rounds.stop is Ellipsis else rounds.stop
-            start = None if rounds.start is Ellipsis else rounds.start
-            if rounds.step is not None and rounds.step < 1:
+            if step is not None and step < 1:
                 raise ValueError("the step of a slice of rounds must be positive")
-            chosen = range(*slice(start, stop, rounds.step).indices(n))
+            chosen = range(*slice(start, stop, step).indices(n))
+        elif isinstance(val, tuple):
+            raise ValueError("Only supports slicing through 1 dimension: a model is a row of rounds.")
         else:
-            raise TypeError(f"rounds are chosen by an integer or a slice, got {type(rounds).__name__}")
+            raise TypeError(f"rounds are chosen by an integer or a slice, got {type(val).__name__}")
         if not chosen:
             raise XGBoostError("Empty slice is not allowed.")
         part = copy.copy(self)
@@ -361,14 +387,12 @@ class Booster:
         return dict(self._attributes)
 
     def set_attr(self, **kwargs: Any) -> None:
-        """Set attributes to strings; None deletes one."""
+        """Set attributes, which are strings; None deletes one."""
         for key, value in kwargs.items():
             if value is None:
                 self._attributes.pop(key, None)
-            elif isinstance(value, str):
-                self._attributes[key] = value
             else:
-                raise ValueError("Set Attr only accepts string values")
+                self._attributes[key] = str(value)
 
     @property
     def best_iteration(self) -> int:
@@ -410,13 +434,14 @@ class Booster:
 
     def _to_saved(self) -> SavedModel:
         learner = self._learner
+        if not learner.n_features:
+            raise XGBoostError(_UNTRAINED)
         model, n_outputs = learner.model, learner.n_outputs
-        base_score = learner.base_score if learner.base_score is not None else np.full(1, 0.5, np.float32)
         is_multi = learner.loss.name.startswith("multi:")
         return SavedModel(
             n_features=learner.n_features,
             objective=learner.loss.config(),
-            base_score=tuple(float(v) for v in base_score),
+            base_score=tuple(float(v) for v in learner.intercept),
             trees=model.trees,
             tree_info=model.tree_info,
             iteration_ptr=model.iteration_ptr,
@@ -484,7 +509,9 @@ class Booster:
         """Importance of the features that are split on: weight, gain, cover, total_gain or total_cover."""
         kinds = ("weight", "gain", "cover", "total_gain", "total_cover")
         if importance_type not in kinds:
-            raise ValueError(f"importance_type must be one of {', '.join(kinds)}; got {importance_type!r}")
+            raise XGBoostError(
+                f"Unknown feature importance type, expected one of {', '.join(kinds)}; got {importance_type!r}."
+            )
         names = self._named(fmap)[0]
         n = self._learner.n_features
         count, total = np.zeros(n), np.zeros(n)
@@ -524,13 +551,16 @@ class Booster:
     def __getstate__(self) -> dict[str, Any]:
         # the model travels as a checked model file, not as our classes, so pickles outlive changes of the code
         state = {k: v for k, v in self.__dict__.items() if k != "_learner"}
-        trained = self._learner.n_features > 0
-        return {"face": state, "params": self._learner.params, "model": bytes(self.save_raw()) if trained else None}
+        learner = self._learner
+        trained = learner.base_score is not None or learner.model.trees
+        model = bytes(self.save_raw()) if trained else None
+        return {"face": state, "params": learner.params, "model": model, "n_features": learner.n_features}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._learner = Learner()
         if state["model"] is not None:
             self.load_model(state["model"])
+        self._learner.n_features = state["n_features"]
         self.__dict__.update(state["face"])
         self._learner.set_params(state["params"])
 

@@ -32,20 +32,23 @@ def _tree_param(tree: TreeParams) -> dict[str, str]:
 
 def config_to_json(learner: Learner) -> str:
     """The learner's parameters and model facts."""
-    tree, p = learner.resolved.tree, learner.resolved.learner
+    tree, p = learner.tree_params, learner.resolved.learner
     model, loss = learner.model, learner.loss
     n_outputs, is_multi = learner.n_outputs, loss.name.startswith("multi:")
-    base_score = [0.5] if learner.base_score is None else learner.base_score.tolist()
     generic = {"device": p.device, "nthread": p.nthread, "seed": p.seed, "seed_per_iteration": p.seed_per_iteration}
     generic |= {"n_jobs": p.nthread, "random_state": p.seed, "validate_parameters": p.validate_parameters}
     booster = {
         "gbtree_model_param": {"num_parallel_tree": str(tree.num_parallel_tree), "num_trees": str(len(model.trees))},
-        "gbtree_train_param": {"process_type": "default", "tree_method": tree.tree_method, "updater": "grow_hist"},
+        "gbtree_train_param": {
+            "process_type": "default",
+            "tree_method": tree.tree_method,
+            "updater": "grow_quantile_histmaker",
+        },
         "name": p.booster,
         "tree_train_param": _tree_param(tree),
     }
     facts = {
-        "base_score": json.dumps(base_score, separators=(",", ":")),
+        "base_score": json.dumps(learner.intercept.tolist(), separators=(",", ":")),
         "boost_from_average": _text(learner.boost_from_average),
         "num_class": str(n_outputs if is_multi else 0),
         "num_feature": str(learner.n_features),

@@ -4,12 +4,15 @@ Threads share work only above some size, so most tests make every share tiny (`f
 many spans. One test has enough rows to be cut as in earnest.
 """
 
+import functools
 import os
 import pickle
 import re
 import subprocess
 import sys
 import threading
+import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +20,9 @@ import scipy.sparse as sp
 
 import arboost
 from arboost.callback import EarlyStopping
+from arboost.kernels.cpu import level
 from arboost.runtime import pool
+from arboost.tree import grow
 from boosting_cases import OBJECTIVES, loss_params, make_features, make_label, n_outputs
 
 X = make_features(500, missing=0.15)
@@ -33,7 +38,7 @@ SAMPLING = {
     "both": {"subsample": 0.5, "colsample_bynode": 0.5, "num_parallel_tree": 3},
 }
 # Names of the sizes below which work is not shared; they may change how work is cut, never what comes out.
-SHARE_SIZES = re.compile(r"(\w*_)?GRAIN(_\w+)?|SPAN_UPDATES|_SMALL_WORK")
+SHARE_SIZES = re.compile(r"(\w*_)?GRAIN(_\w+)?|TEAM_\w+|_SMALL_WORK")
 
 
 def set_everywhere(monkeypatch, pattern, value):
@@ -47,24 +52,46 @@ def set_everywhere(monkeypatch, pattern, value):
     assert found
 
 
+@functools.cache
+def fine_level():
+    """kernels/cpu/level.py compiled with tiny shares: the sizes at its top are constants of the machine code."""
+    source = Path(level.__file__).read_text()
+    source, n_sizes = re.subn(r"(?m)^([A-Z_]+) = \d[\d_]*(?= *#|$)", r"\1 = 5", source)
+    source, n_kernels = re.subn("(?m)^@kernel$", "@njit(nogil=True, error_model='numpy')", source)  # not cached on disk
+    assert (n_sizes, n_kernels) == (4, 2)
+    module = types.ModuleType("fine_level")
+    exec(compile("from numba import njit\n" + source, "<fine level>", "exec"), vars(module))
+    return module
+
+
+def share_everything(monkeypatch):
+    """From here on every kernel call that can be shared is, from a handful of items on."""
+    set_everywhere(monkeypatch, SHARE_SIZES, 7)
+    monkeypatch.setattr(grow, "level", fine_level())
+
+
 @pytest.fixture
 def fine(monkeypatch):
-    """Every kernel call that can be shared is, from a handful of items on."""
-    set_everywhere(monkeypatch, SHARE_SIZES, 7)
+    share_everything(monkeypatch)
 
 
 def test_the_tests_below_do_share_work(fine, monkeypatch):
     """Tiny shares reach every step of training; otherwise equality would prove nothing."""
     shared = set()
-    original = pool._run_shared
 
-    def watch(workers, kernel, tasks):
-        shared.add(getattr(kernel, "__name__", type(kernel).__name__))
-        return original(workers, kernel, tasks)
+    def watch(name, where):
+        original = getattr(pool, name)
 
-    monkeypatch.setattr(pool, "_run_shared", watch)
+        def call(*args):
+            shared.add(args[where].__name__)
+            return original(*args)
+
+        monkeypatch.setattr(pool, name, call)
+
+    watch("_run_shared", 2)
+    watch("_run_together", 2)
     raw({"nthread": 3, "subsample": 0.9})
-    steps = {"sample_rows", "split_rows", "place_rows", "_run_jobs", "merge_histograms", "find_splits"}
+    steps = {"sample_rows", "open_level", "find_level", "bin_values", "pack_gradients", "add_split_weights"}
     assert steps <= shared, steps - shared
 
 
@@ -83,13 +110,19 @@ def raw(params, data=None, n_rounds=4, **options):
 # ---- threads and chunks ----
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("objective", OBJECTIVES)
+FEW_OBJECTIVES = ["reg:squarederror", "binary:logistic", "multi:softprob", "reg:gamma", "reg:quantileerror"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "policy"),
+    [(objective, "depthwise") for objective in OBJECTIVES]
+    + [(objective, policy) for policy in ("lossguide", "deep") for objective in FEW_OBJECTIVES],
+)
 def test_any_number_of_threads(objective, policy, monkeypatch):
     params = {**loss_params(objective), **POLICIES[policy]}
     alone = raw({**params, "nthread": 1})
-    set_everywhere(monkeypatch, SHARE_SIZES, 7)
-    for n_threads in (1, 2, 3, 8):
+    share_everything(monkeypatch)
+    for n_threads in (2, 3, 8):
         assert raw({**params, "nthread": n_threads}) == alone, n_threads
 
 
@@ -98,7 +131,7 @@ def test_any_number_of_threads(objective, policy, monkeypatch):
 def test_any_number_of_threads_with_sampling(objective, sampling, monkeypatch):
     params = {**loss_params(objective), **SAMPLING[sampling], "seed": 3}
     alone = raw({**params, "nthread": 1})
-    set_everywhere(monkeypatch, SHARE_SIZES, 7)
+    share_everything(monkeypatch)
     for n_threads in (2, 3, 8):
         assert raw({**params, "nthread": n_threads}) == alone, n_threads
     assert raw({**params, "seed": 4}) != alone
@@ -194,7 +227,7 @@ def test_scores_with_any_number_of_threads(objective, monkeypatch):
     for n_threads in (1, 2, 3, 8):
         logs.append({})
         raw({**params, "nthread": n_threads}, data, evals=[(data, "train")], evals_result=logs[-1])
-        set_everywhere(monkeypatch, SHARE_SIZES, 7)
+        share_everything(monkeypatch)
     assert logs[0]["train"]
     assert all(log == logs[0] for log in logs[1:])
 

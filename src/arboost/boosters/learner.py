@@ -14,7 +14,7 @@ from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE
 from arboost.matrix.dmatrix import DMatrix
 from arboost.metrics import Metric, make_metric
-from arboost.params.resolve import Resolved, merge, resolve
+from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context, resolve_threads
@@ -77,6 +77,9 @@ class Learner:
         self._warned = self._warned and merged.keys() <= self.params.keys()  # a new name is looked at once
         self.params = merged
         self._resolved = self._ctx = self._metrics = self._loss = None
+        if "base_score" in normalize(params):
+            self.base_score = None  # the given one is in force from now on, also in a trained model
+            self._margins.clear()
 
     @property
     def resolved(self) -> Resolved:
@@ -84,6 +87,12 @@ class Learner:
             self._resolved = resolve(self.params, warn=not self._warned)
             self._warned = True
         return self._resolved
+
+    @property
+    def tree_params(self) -> TreeParams:
+        """The trees' parameters; every round of a model has as many trees as its first."""
+        params, model = self.resolved.tree, self.model
+        return params._replace(num_parallel_tree=model.num_parallel_tree) if model.trees else params
 
     @property
     def ctx(self) -> Context:
@@ -117,13 +126,17 @@ class Learner:
 
     # ---- margins ----
 
+    @property
+    def intercept(self) -> np.ndarray:
+        """base_score as it stands, float32: found in training or loaded, else the given one, else XGBoost's default."""
+        if self.base_score is not None:
+            return self.base_score
+        given = self.resolved.learner.base_score
+        return np.atleast_1d(np.asarray(DEFAULT_BASE_SCORE if given is None else given, np.float32))
+
     def base_margin(self) -> np.ndarray:
         """(K,) float32: where every row's margin starts."""
-        score = self.base_score
-        if score is None:
-            given = self.resolved.learner.base_score
-            score = np.atleast_1d(np.asarray(DEFAULT_BASE_SCORE if given is None else given, np.float32))
-        return fixed_base_score(self.loss.to_margin(score), self.n_outputs)
+        return fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs)
 
     def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
         """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
@@ -169,24 +182,31 @@ class Learner:
 
     # ---- training ----
 
-    def prepare(self, data: DMatrix, estimate: bool) -> None:
-        """Check `data` against the model and fix the intercept before the first tree."""
-        if self.n_features == 0:
-            self.n_features = data.num_col()
-        elif data.num_col() != self.n_features:
+    def accept(self, data: DMatrix) -> None:
+        """Check the columns of `data` against the model's; a model without trees takes those of the data."""
+        n_columns = data.num_col()
+        if n_columns == 0:
+            raise XGBoostError("0 feature is supplied: the data must have at least one column.")
+        if not self.model.trees:
+            self.n_features = n_columns
+            label = data.info.label
+            if label is not None:
+                self.n_label_columns = 1 if label.ndim == 1 else label.shape[1]
+        elif n_columns != self.n_features:
             raise XGBoostError(
-                f"Feature shape mismatch, expected: {self.n_features}, got {data.num_col()}: the data must have the "
+                f"Feature shape mismatch, expected: {self.n_features}, got {n_columns}: the data must have the "
                 "columns that the model was trained on."
             )
-        if self.base_score is not None:
+
+    def _prepare(self, data: DMatrix, estimate: bool) -> None:
+        """Check `data` against the model and fix the intercept before the first tree."""
+        self.accept(data)
+        if data.num_row() == 0:
+            raise XGBoostError("There is nothing to train on: the data has no rows.")
+        if self.base_score is not None and (self.model.trees or not self.boost_from_average):
             return
-        label = data.info.label
-        if label is not None and label.ndim == 2:
-            self.n_label_columns = label.shape[1]
-        given = self.resolved.learner.base_score
-        if given is not None:
-            self.base_score = np.atleast_1d(np.asarray(given, np.float32))
-            self.boost_from_average = False
+        if self.resolved.learner.base_score is not None:
+            self.base_score, self.boost_from_average = self.intercept, False
         elif estimate:
             self.base_score = self.loss.base_score(self.ctx, *self._checked_label(data))
         else:
@@ -206,7 +226,7 @@ class Learner:
 
     def _session_for(self, data: DMatrix) -> _Session:
         """The training state for `data`, made on its first round."""
-        tree_params, ctx = self.resolved.tree, self.ctx
+        tree_params, ctx = self.tree_params, self.ctx
         made_for = (tree_params.max_bin, ctx.n_threads)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
@@ -221,7 +241,7 @@ class Learner:
     def update(self, data: DMatrix, custom: Loss | None = None) -> None:
         """One round of boosting on the model's own loss, or on a custom one."""
         loss = custom or self.loss
-        self.prepare(data, estimate=custom is None)
+        self._prepare(data, estimate=custom is None)
         session = self._session_for(data)
         label, weight = session.checked
         if label is None or label is not data.info.label or weight is not data.info.weight:
@@ -238,7 +258,7 @@ class Learner:
 
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
         """One round of boosting on given gradients (n, K)."""
-        self.prepare(data, estimate=False)
+        self._prepare(data, estimate=False)
         session = self._session_for(data)
         session.g[:], session.h[:] = grad.T, hess.T
         self._boost(data, session, None)
@@ -253,13 +273,13 @@ class Learner:
             self._margins.pop(data, None)
             self._session = None
             raise
-        self.model.num_parallel_tree = self.resolved.tree.num_parallel_tree
+        self.model.num_parallel_tree = self.tree_params.num_parallel_tree
         self.model.add_round(trees, targets)
         self._margins[data].n_trees = len(self.model.trees)
 
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
-        self.prepare(data, estimate=False)
+        self.accept(data)
         label, weight = data.info.label, data.info.row_weight()
         if label is None:
             raise XGBoostError("Evaluation needs labels: pass label= to the DMatrix that is evaluated.")

@@ -125,5 +125,11 @@ def kernel(function: Callable) -> Any:
 
 
 def scalar(function: Callable) -> Any:
-    """A formula for use inside kernels: no entry point of its own, inlined by LLVM."""
+    """A formula for use inside kernels."""
     return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def part(function: Callable) -> Any:
+    """A piece of a kernel, with a name of its own but no entry for Python: a third less to compile."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(nogil=True, error_model="numpy", **options)(function)

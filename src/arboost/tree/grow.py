@@ -116,9 +116,7 @@ class TreeGrower:
             self.rowsets.mark_split()
         return int(store.counts[expand.EVALS])
 
-    def _find(
-        self, n_evals: int, gradients: QuantizedGradients, columns: ColumnSampler, reg: np.ndarray
-    ) -> np.ndarray:
+    def _find(self, n_evals: int, gradients: QuantizedGradients, columns: ColumnSampler, reg: np.ndarray) -> np.ndarray:
         """Find splits for the planned nodes; returns those that have one."""
         store, evals = self._store, self._evals[:n_evals]
         plan = (_NO_LIMITS, store.free, store.builds, store.subtracts, self._evals, store.counts)

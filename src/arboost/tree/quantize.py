@@ -15,7 +15,7 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 PACKED_ROWS = 8192  # rows added in packed form between two flushes: 18 + 17 bits stay for h and g
-MIN_MEAN_QUANTA = 1024  # the mean |g| and h, huge ones cut off, must be this many quanta, or planes are used
+MIN_MEAN_QUANTA = 4096  # the mean |g| and h, huge ones cut off, must be this many quanta, or planes are used
 PLANE_BITS = 40
 _GRAIN = 65_536
 

@@ -1,6 +1,7 @@
 """Bookkeeping of growth: children's ranges and sums, and which histogram is built, subtracted or not needed."""
 
 import numpy as np
+import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from arboost.kernels.cpu import expand
 from arboost.kernels.dtypes import BUILD, BY_ROWS, FEW_ROWS, NO_HIST, NODE, SUBTRACT
 
+open_nodes = pages.compiled(expand.open_nodes)
 MANY = 10 * FEW_ROWS
 DEEP = np.array([0, 0], np.int64)  # limits: no depth limit, any weight
 
@@ -167,7 +169,7 @@ def test_nodes_without_a_split_give_their_buffers_back():
     for i, (feature, hist) in enumerate([(3, 0), (-1, 1), (-1, BY_ROWS), (0, BY_ROWS)]):
         table.nodes[i]["feature"], table.nodes[i]["hist"] = feature, hist
     opened = np.empty(4, np.int32)
-    expand.open_nodes(table.nodes, np.arange(4, dtype=np.int32), table.free, table.counts, opened)
+    open_nodes(table.nodes, np.arange(4, dtype=np.int32), table.free, table.counts, opened)
     assert opened[: table.counts[expand.OPENED]].tolist() == [0, 3]
     assert table.counts[expand.FREE] == 6
     assert table.free[5] == 1
@@ -189,7 +191,8 @@ def test_release_and_count():
 def test_root(n_rows, limits, planned):
     table = Table(1)
     table.set_node(0, 0, n_rows, NO_HIST)
-    found = expand.plan_root(table.nodes, np.array(limits, np.int64), table.free, table.builds, table.counts)
-    assert found == planned == table.counts[expand.BUILDS]
+    args = (np.array(limits, np.int64), table.free, table.builds, table.evals, table.counts)
+    expand.plan_root(table.nodes, *args)
+    assert table.counts[expand.EVALS] == planned == table.counts[expand.BUILDS]
     if planned:
         assert table.builds[0].item() == (0, n_rows, 0, table.nodes[0]["hist"], 1)

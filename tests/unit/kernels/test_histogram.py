@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arboost.kernels.cpu import histogram
-from arboost.kernels.dtypes import BLOCK_WORDS, BUILD, STRIDE, SUBTRACT
+from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
+
+build_histograms = pages.compiled(histogram.build_histograms)
+merge_histograms = pages.compiled(histogram.merge_histograms)
+subtract_histograms = pages.compiled(histogram.subtract_histograms)
 
 
 def slots(page):
@@ -32,23 +36,19 @@ def run(page, rows, gradients, builds, bounds, subtracts=(), hist=None):
     hist = np.full((len(builds), width), -7, np.int64) if hist is None else hist.copy()
     bounds = np.asarray(bounds, np.int64)
     partial = np.full((len(bounds) - 1, 2, width), 13, np.int64)
-    acc = np.zeros(BLOCK_WORDS * 8 * STRIDE, np.int64)
-    is_u8 = page.bin_dtype == np.uint8
-    n_blocks = -(-page.n_features // (8 * BLOCK_WORDS))
+    acc = np.zeros(BLOCK_FEATURES * STRIDE, np.int64)
+    bins = page.words if page.bin_dtype == np.uint8 else page.words.view(np.uint16)
     for values, packing in zip(gradients.planes, gradients.packings):
-        for block in range(n_blocks):
-            for s in range(len(bounds) - 1):
-                start, stop = int(bounds[s]), int(bounds[s + 1])
-                if is_u8:
-                    common = (page.words, rows, values, packing, builds, slot_ptr, page.n_bins, acc)
-                    histogram.build_histograms(*common, partial[s], hist, block, start, stop)
-                else:
-                    common = (page.words.view(np.uint16), rows, values, packing, builds, slot_ptr, page.n_bins)
-                    histogram.build_histograms_u16(*common, partial[s], hist, block, start, stop)
+        for block in range(-(-page.n_features // BLOCK_FEATURES)):
+            for s, (start, stop) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:])):
+                common = (bins, rows, values, packing, builds, slot_ptr, page.n_bins, acc)
+                build_histograms(*common, partial[s], hist, block, start, stop)
     assert not acc.any()
-    plan = np.array(list(subtracts), SUBTRACT) if len(subtracts) else np.zeros(0, SUBTRACT)
+    plan = np.array(list(subtracts), SUBTRACT)
     for start in range(0, width, 37):
-        histogram.merge_histograms(builds, bounds, partial, plan, hist, start, min(width, start + 37))
+        span = (start, min(width, start + 37))
+        merge_histograms(builds, bounds, partial, hist, *span)
+        subtract_histograms(plan, hist, *span)
     return hist
 
 

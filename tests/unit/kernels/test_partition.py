@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from arboost.kernels.cpu import partition
 from arboost.kernels.dtypes import NODE, PIECE
 
+split_rows, place_rows = pages.compiled(partition.split_rows), pages.compiled(partition.place_rows)
 MARGIN_START = np.float32(0.125)
 
 
@@ -49,10 +50,10 @@ def test_a_stable_partition_cut_anywhere(data, dtype):
     pieces = np.zeros((len(bounds) - 1, 2), PIECE)
     for s, span in enumerate(zip(bounds, bounds[1:])):
         args = (page.columns, nodes, batch, source, page.missing_code, temp, rows, n_left)
-        partition.split_rows(*args, pieces[s], *span)
+        split_rows(*args, pieces[s], *span)
     flat = pieces.reshape(-1)
     for p in range(len(flat)):
-        partition.place_rows(nodes, batch, flat, temp, rows, n_left, p, p + 1)
+        place_rows(nodes, batch, flat, temp, rows, n_left, p, p + 1)
     for b, i in enumerate(batch):
         start, stop = nodes[i]["start"], nodes[i]["stop"]
         left, right = naive.partition(bins.tolist(), order[start:stop].tolist(), splits[i])
@@ -94,6 +95,6 @@ def test_the_last_code_of_a_byte_is_a_bin_where_nothing_is_missing():
     nodes[0]["stop"], nodes[0]["bin"] = 256, 254
     rows, n_left = np.arange(256, dtype=np.int32), np.zeros(1, np.int64)
     args = (page.columns, nodes, np.zeros(1, np.int32), rows, page.missing_code, rows.copy(), rows, n_left)
-    partition.split_rows(*args, np.zeros(2, PIECE), 0, 256)
+    split_rows(*args, np.zeros(2, PIECE), 0, 256)
     assert n_left[0] == 255
     assert rows[-1] == 255

@@ -9,36 +9,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu import expand
-from arboost.kernels.dtypes import FEW_ROWS
+from arboost.kernels.cpu import expand, level
+from arboost.kernels.dtypes import CANDIDATE, FEW_ROWS
 from arboost.runtime.context import Context
-from arboost.tree.evaluate import Evaluator
 from arboost.tree.histstore import HistogramStore
+from arboost.tree.rowsets import RowSets
 
 REG = ["reg_lambda", "reg_alpha", "max_delta_step", "min_child_weight", "gamma", "g_unit", "h_unit"]
+NO_IDS, NO_LIMITS = np.zeros(0, np.int32), np.zeros(2, np.int64)
 
 
 def evaluate(page, ranges, order, gradients, params, by_rows=(), allowed=None, n_threads=1):
     """Node records with their best splits; nodes in `by_rows` are evaluated without a histogram."""
     ctx = Context(n_threads=n_threads)
-    g, h = pages.unpack(gradients)
-    nodes = pages.make_nodes(ranges, order, g, h, by_rows)
-    store = HistogramStore(ctx, page)
+    nodes = pages.make_nodes(ranges, order, *pages.unpack(gradients), by_rows)
+    store, rowsets = HistogramStore(ctx, page), RowSets(ctx, page)
     store.reset()
     store.reserve(len(ranges))
+    rowsets.reset(order.astype(np.int32))
     n_builds = n_rows = 0
     for i, (start, stop) in enumerate(ranges):
         if i not in by_rows:
             nodes[i]["hist"] = n_builds
             store.builds[n_builds] = (start, stop, n_rows, n_builds, 1)
             n_builds, n_rows = n_builds + 1, n_rows + stop - start
-    store.counts[[expand.BUILDS, expand.BUILD_ROWS, expand.BY_ROWS_EVALS]] = n_builds, n_rows, len(by_rows)
-    rows = order.astype(np.int32)
-    store.build(rows, gradients)
+    counted = [expand.BUILDS, expand.BUILD_ROWS, expand.EVALS, expand.BY_ROWS_EVALS]
+    store.counts[counted] = n_builds, n_rows, len(ranges), len(by_rows)
     evals = np.arange(len(ranges), dtype=np.int32)
+    plan = (NO_LIMITS, store.free, store.builds, store.subtracts, evals, store.counts)
+    bins = page.words if page.bin_dtype == np.uint8 else page.words.view(np.uint16)
+    arrays = (bins, page.columns, store.slot_ptr, page.n_bins)
+    args = (arrays, nodes, NO_IDS, rowsets.arrays(0), page.missing_code, gradients.arrays, plan, store.arrays())
+    ctx.run_team(level.open_level, *args)
     allowed = np.ones((1, page.n_features), np.uint8) if allowed is None else allowed
     reg = np.array([getattr(params, name) for name in REG])
-    Evaluator(ctx, page, store).find(nodes, evals, rows, gradients, allowed, reg)
+    best, opened = np.empty((len(ranges), page.n_features), CANDIDATE), np.empty(len(ranges), np.int32)
+    args = (arrays, nodes, rowsets.current, gradients.arrays, plan, store.buffers, allowed, reg, best, opened)
+    ctx.run_team(level.find_level, *args)
+    assert opened[: store.counts[expand.OPENED]].tolist() == np.flatnonzero(nodes["feature"] >= 0).tolist()
     return nodes
 
 

@@ -8,13 +8,13 @@ from numba import float64, int64
 
 from arboost.kernels.cpu.split import G_UNIT, H_UNIT
 from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS, NO_HIST
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 from arboost.kernels.scalar import leaf_weight
 
 NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED = range(8)
 
 
-@scalar
+@part
 def _make_child(nodes, i, parent_idx, start, stop, g, h):
     node = nodes[i]
     node.start, node.stop, node.g, node.h = start, stop, g, h
@@ -22,26 +22,26 @@ def _make_child(nodes, i, parent_idx, start, stop, g, h):
     node.left, node.right, node.feature, node.hist, node.gain = -1, -1, -1, NO_HIST, 0.0
 
 
-@scalar
+@part
 def _may_split(node, limits):
     """A cheap bound: deep enough, or too light for two children of min_child_weight."""
     return (limits[0] == 0 or node.depth < limits[0]) and node.h >= limits[1] and node.stop - node.start > 1
 
 
-@scalar
+@part
 def _take(free, counts):
     counts[FREE] -= 1
     return free[counts[FREE]]
 
 
-@scalar
+@part
 def _give(free, counts, buffer):
     if buffer >= 0:
         free[counts[FREE]] = buffer
         counts[FREE] += 1
 
 
-@scalar
+@part
 def _add_build(builds, counts, node, buffer, sign):
     build = builds[counts[BUILDS]]
     build.start, build.stop, build.hist, build.sign = node.start, node.stop, buffer, sign
@@ -50,7 +50,7 @@ def _add_build(builds, counts, node, buffer, sign):
     counts[BUILDS] += 1
 
 
-@scalar
+@part
 def _wants_histogram(node, limits):
     """Mark a child as to be evaluated by rows, or tell that it needs a histogram."""
     if not _may_split(node, limits):
@@ -61,7 +61,7 @@ def _wants_histogram(node, limits):
     return True
 
 
-@scalar
+@part
 def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtracts, counts):
     """Build the smaller child; the larger is what remains of the parent's buffer, if that is still there."""
     need_small, need_large = _wants_histogram(nodes[small], limits), _wants_histogram(nodes[large], limits)
@@ -126,7 +126,7 @@ def expand_nodes(nodes, batch, n_left, limits, free, builds, subtracts, evals, c
                 counts[BY_ROWS_EVALS] += nodes[child].hist == BY_ROWS
 
 
-@kernel
+@part
 def open_nodes(nodes, evals, free, counts, opened):
     """List the evaluated nodes that found a split (opened OUT, counts[OPENED]); the others give their buffers back."""
     counts[OPENED] = 0

@@ -13,13 +13,13 @@ from numba.extending import overload
 
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import part
 
 AHEAD = uint64(16)  # rows to prefetch ahead: about one memory latency of work
 _LOW = uint64(255)
 
 
-@scalar
+@part
 def _add_four(w, o, v, acc):
     """Add `v` to the slots of the four lowest bytes of a word of bins, whose features begin at slot o."""
     acc[o + (w & _LOW)] += v
@@ -28,7 +28,7 @@ def _add_four(w, o, v, acc):
     acc[o + uint64(768) + ((w >> uint64(24)) & _LOW)] += v
 
 
-@scalar
+@part
 def _add_row(words, r, first, last, half, v, acc):
     """Add `v` to row r's slot of every feature in words first..last, and in half of the word after if `half`."""
     o = uint64(0)
@@ -41,7 +41,7 @@ def _add_row(words, r, first, last, half, v, acc):
         _add_four(words[r, last], o, v, acc)
 
 
-@scalar
+@part
 def _add_rows(words, rows, values, start, stop, first_feature, last_feature, acc):
     """Add rows[start:stop] to the accumulator; an empty `rows` means the rows are start..stop themselves."""
     n_words, rest = (last_feature - first_feature) // 8, (last_feature - first_feature) % 8
@@ -61,7 +61,7 @@ def _add_rows(words, rows, values, start, stop, first_feature, last_feature, acc
         _add_row(words, r, k0, k1, half, values[r], acc)
 
 
-@scalar
+@part
 def _flush_feature(acc, base, n, slot, shift, sign, hist):
     """Move `n` accumulator slots from `base` into the planes at `slot`, leaving zeros."""
     if shift == 0:
@@ -78,14 +78,14 @@ def _flush_feature(acc, base, n, slot, shift, sign, hist):
         acc[base + j] = 0
 
 
-@scalar
+@part
 def _flush(acc, first, last, slot_ptr, n_bins, shift, sign, out):
     """Move real slots of features first..last, and their missing slots, into the planes of one buffer."""
     for f in range(first, last):
-        base, slot, n = uint64((f - first) * STRIDE), uint64(slot_ptr[f]), n_bins[f]
+        base, slot, n = uint64((f - first) * STRIDE), uint64(slot_ptr[f]), int64(n_bins[f])
         _flush_feature(acc, base, n, slot, shift, sign, out)
         if slot_ptr[f + 1] - slot_ptr[f] > n:
-            _flush_feature(acc, base + uint64(MISSING_U8), 1, slot + uint64(n), shift, sign, out)
+            _flush_feature(acc, base + uint64(MISSING_U8), int64(1), slot + uint64(n), shift, sign, out)
     for f in range(last - first, (last - first + 7) // 8 * 8):  # padding bytes are bin 0 of features that do not exist
         acc[uint64(f * STRIDE)] = 0
 
@@ -122,7 +122,7 @@ def _choose_sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_b
     return _sum_rows_u8 if bins.dtype == types.uint64 else _sum_rows_u16
 
 
-@kernel
+@part
 def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, block, start, stop):
     """Sum builds' rows number start..stop (counted over all builds) for one block of 64 features.
 
@@ -151,7 +151,7 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
         _sum_rows(bins, rows, values, a, z, first, last, slot_ptr, n_bins, packing, sign, acc, out)
 
 
-@kernel
+@part
 def merge_histograms(builds, bounds, partial, hist, start, stop):
     """Add up the builds that row spans shared, in hist[:, start:stop].
 
@@ -178,7 +178,7 @@ def merge_histograms(builds, bounds, partial, hist, start, stop):
                     out[j] += sign * part[j]
 
 
-@kernel
+@part
 def subtract_histograms(subtracts, hist, start, stop):
     """What remains of each parent's buffer without its smaller child, in hist[:, start:stop]."""
     for s in range(subtracts.shape[0]):

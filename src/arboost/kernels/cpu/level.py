@@ -15,7 +15,7 @@ from numba import int64
 from arboost.kernels.cpu import expand, histogram, partition, split
 from arboost.kernels.cpu.team import barrier, enter, leave
 from arboost.kernels.dtypes import BLOCK_FEATURES
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 
 SPLIT_ROWS = 8_192  # work that is worth a thread: rows to partition,
 BUILD_UPDATES = 100_000  # (row, feature) additions,
@@ -23,13 +23,13 @@ MERGE_SLOTS = 32_768  # slots to add or subtract,
 FIND_SLOTS = 20_000  # slots to scan
 
 
-@scalar
+@part
 def _share(work, grain, n_threads):
     """How many threads a piece of work deserves."""
     return max(1, min(n_threads, work // grain))
 
 
-@scalar
+@part
 def _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
     """Partition the batch's rows; True if the call was given up."""
     current, temp, rows, n_left, pieces = rowsets
@@ -50,7 +50,7 @@ def _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
     return False
 
 
-@scalar
+@part
 def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads):
     """Sum the planned rows into buffers: blocks of features times spans of rows, dealt out evenly."""
     bins, _, slot_ptr, n_bins = page
@@ -71,7 +71,19 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
                 block, s = job // n_spans, job % n_spans
                 start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
                 histogram.build_histograms(
-                    bins, rows, values, packing, builds, slot_ptr, n_bins, acc[thread], partial[s], hist, block, start, stop
+                    bins,
+                    rows,
+                    values,
+                    packing,
+                    builds,
+                    slot_ptr,
+                    n_bins,
+                    acc[thread],
+                    partial[s],
+                    hist,
+                    block,
+                    start,
+                    stop,
                 )
     if n_spans > 1:
         if barrier(team, n_threads):
@@ -104,7 +116,7 @@ def open_level(page, nodes, batch, rowsets, missing_code, gradients, plan, store
     leave(team, thread, n_threads, patience)
 
 
-@scalar
+@part
 def _subtract(plan, hist, thread, n_threads):
     """Turn parents' buffers into those of their larger children; returns True if there was anything to do."""
     n_subtracts = plan[5][expand.SUBTRACTS]
@@ -139,7 +151,19 @@ def find_level(page, nodes, rows, gradients, plan, hist, allowed, reg, best, ope
         g_values, h_values, packings, _ = gradients
         span = n * thread // share, n * (thread + 1) // share
         split.find_splits_by_rows(
-            nodes, evals, page[1], rows, g_values, h_values, packings[0, 0], n_bins, allowed, reg, best, span[0], span[1]
+            nodes,
+            evals,
+            page[1],
+            rows,
+            g_values,
+            h_values,
+            packings[0, 0],
+            n_bins,
+            allowed,
+            reg,
+            best,
+            span[0],
+            span[1],
         )
     if barrier(team, n_threads):
         return

@@ -12,16 +12,16 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 
 from numba import int64, uint64
 
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 
 
-@scalar
+@part
 def _goes_left(bin_, split_bin, default_left, missing_code):
     """The side of a row by bins; a real bin equals the missing code only where default_left is never set."""
     return (int64(bin_) <= split_bin) | ((int64(bin_) == missing_code) & (default_left != 0))
 
 
-@scalar
+@part
 def _partition(columns, node, rows, missing_code, start, stop, temp):
     """temp[start:stop] = the rows that go left, then the others backwards; returns how many go left."""
     column, split_bin, default_left = columns[node.feature], int64(node.bin), int64(node.default_left)
@@ -37,7 +37,7 @@ def _partition(columns, node, rows, missing_code, start, stop, temp):
     return int64(left) - start
 
 
-@scalar
+@part
 def _place(temp, start, stop, n_left, rows, left_at, right_at):
     """Copy a partitioned piece of temp to its two places in rows."""
     for i in range(uint64(n_left)):
@@ -46,7 +46,7 @@ def _place(temp, start, stop, n_left, rows, left_at, right_at):
         rows[uint64(right_at) + i] = temp[uint64(stop - 1) - i]
 
 
-@kernel
+@part
 def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, pieces, start, stop):
     """Partition the batch's rows number start..stop.
 
@@ -74,7 +74,7 @@ def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, 
             n_pieces += 1
 
 
-@kernel
+@part
 def place_rows(nodes, batch, pieces, temp, rows, n_left, start, stop):
     """Put pieces start..stop of cut nodes in place: after the lefts, then after the rights, of earlier pieces."""
     for p in range(start, stop):

@@ -9,13 +9,13 @@ x < threshold goes left, NaN to the default side. Leaf weights are added in tree
 import numpy as np
 from numba import int32, uint32, uint64
 
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 
 BLOCK = 64
 CHECK_TREES = 8  # with fewer trees, looking for NaN first costs more than it saves
 
 
-@scalar
+@part
 def _any_missing(data, first, n):
     for r in range(uint64(first), uint64(first + n)):
         for f in range(uint64(data.shape[1])):
@@ -24,7 +24,7 @@ def _any_missing(data, first, n):
     return False
 
 
-@scalar
+@part
 def _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place):
     """place[r] = leaf number (0 .. 2**depth - 1) of row first + r."""
     base, r0 = uint64(tree.node), uint64(first)
@@ -46,7 +46,7 @@ def _descend_perfect(data, first, n, tree, feature, threshold, default_left, mis
         place[r] -= uint32((1 << tree.depth) - 1)
 
 
-@scalar
+@part
 def _descend_general(data, first, n, tree, feature, threshold, default_left, child, place):
     """place[r] = number, within the tree, of row first + r's leaf node."""
     base = uint64(tree.node)
@@ -96,7 +96,7 @@ def predict_leaves(data, trees, feature, threshold, default_left, child, leaf_no
                 leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
 
 
-@scalar
+@part
 def _pack_perfect(left, right, tree, feature, threshold, default_left, out, weight, node_of):
     """Lay a tree out as a heap; a leaf above the last level fills all leaves below its place."""
     f, t, d = out

@@ -6,7 +6,7 @@ from numba import int64, uint32
 from arboost.kernels.jit import kernel
 
 _MAGNITUDE = uint32(0x7FFFFFFF)
-ENOUGH = 4096  # quanta that keep all digits that matter: a larger value counts no further in the sums below
+ENOUGH = 16384  # quanta that keep all digits that matter: a larger value counts no further in the sums below
 
 
 @kernel

@@ -11,13 +11,13 @@ from numba import float64, int64, uint64
 
 from arboost.kernels.dtypes import BY_ROWS
 from arboost.kernels.intrinsics import count_trailing_zeros
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import part
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, MIN_GAIN, leaf_score
 
 GAMMA, G_UNIT, H_UNIT = 4, 5, 6
 
 
-@scalar
+@part
 def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
     """Running sums up to each bin that holds rows; returns how many there are. Empty bins go four at a time."""
     k = uint64(0)
@@ -41,7 +41,7 @@ def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
     return int64(k)
 
 
-@scalar
+@part
 def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score):
     """score[k] = sum of the children's leaf scores when split after entry k, or -1 where a side is too light.
 
@@ -67,7 +67,7 @@ def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score
             score[k] = leaf_score(gl, hl, reg) + leaf_score(gr, hr, reg)
 
 
-@scalar
+@part
 def _top_bits(score_bits, n):
     """The largest score as bits: floats >= 0 order like their bits, -1.0 is below them, and integers vectorise."""
     top = int64(0)
@@ -76,14 +76,14 @@ def _top_bits(score_bits, n):
     return top
 
 
-@scalar
+@part
 def _best_of(bins, g_left, h_left, n, node, reg, score, found):
     """The best split after one of n bins, given running sums; what the sums lack of the node is missing."""
     score_bits = score.view(np.int64)
     g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
     has_missing = (g_missing | h_missing) != 0
     n_right = n if has_missing else n - 1  # without missing values the last bin leaves nothing on the right
-    _score_all(g_left, h_left, n_right, 0, 0, node.g, node.h, reg, score)
+    _score_all(g_left, h_left, n_right, int64(0), int64(0), node.g, node.h, reg, score)
     top = _top_bits(score_bits, n_right)
     if top > 0:
         k = 0
@@ -102,7 +102,7 @@ def _best_of(bins, g_left, h_left, n, node, reg, score, found):
             found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
-@scalar
+@part
 def _widest(n_bins):
     """Room for the occupied bins of any feature, and for one entry that is written past the last."""
     widest = 0
@@ -111,7 +111,7 @@ def _widest(n_bins):
     return widest + 1
 
 
-@kernel
+@part
 def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start, stop):
     """best[e, f] for pairs (e, f) number start..stop whose node evals[e] has a histogram.
 
@@ -135,7 +135,7 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start,
                 _best_of(bins, g_left, h_left, n, node, reg, score, found)
 
 
-@scalar
+@part
 def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, sums, occupied):
     """Add rows[start:stop] to sums[bin] and mark their bins; codes of n and above are missing."""
     mask = (int64(1) << shift) - 1
@@ -153,7 +153,7 @@ def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, sums, occ
             occupied[b >> uint64(6)] |= uint64(1) << (b & uint64(63))
 
 
-@scalar
+@part
 def _collect(sums, occupied, n, bins, g_left, h_left):
     """`_occupied_sums` from marked bins, clearing marks and sums on the way."""
     k = uint64(0)
@@ -175,7 +175,7 @@ def _collect(sums, occupied, n, bins, g_left, h_left):
     return int64(k)
 
 
-@kernel
+@part
 def find_splits_by_rows(
     nodes, evals, columns, rows, g_values, h_values, shift, n_bins, allowed, reg, best, start, stop
 ):
@@ -199,7 +199,7 @@ def find_splits_by_rows(
                     _best_of(bins, g_left, h_left, n, node, reg, score, found)
 
 
-@kernel
+@part
 def select_splits(nodes, evals, best, reg, start, stop):
     """Give nodes evals[start:stop] their best split over all features, or feature -1 if none gains enough."""
     for e in range(start, stop):

@@ -9,7 +9,7 @@ one cache line per word. A thread that must not go on (its caller was interrupte
 from numba import int64
 
 from arboost.kernels.intrinsics import atomic_add, atomic_load, atomic_store, relax, yield_core
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 
 # words, one per cache line: call number, threads inside, barrier, and tickets for workers from TICKETS on
 CALL, TURN, ARRIVED, GENERATION, ABORT, TICKETS = 0, 8, 16, 24, 32, 40
@@ -17,7 +17,7 @@ LINE = 8
 YIELD_SPINS = 2_000  # about 50 us of waiting before each next look lets other threads run
 
 
-@scalar
+@part
 def barrier(team, n_threads):
     """Wait for all threads of the team; True if the call was given up."""
     if n_threads == 1:
@@ -37,21 +37,21 @@ def barrier(team, n_threads):
     return atomic_load(team, ABORT) != 0
 
 
-@scalar
+@part
 def enter(team, n_threads):
     """Let the next thread in."""
     if n_threads > 1:
         atomic_add(team, TURN, 1)
 
 
-@scalar
+@part
 def leave(team, thread, n_threads, patience):
     """Wait for all; a worker then waits up to `patience` looks for its next ticket."""
     if n_threads > 1 and not barrier(team, n_threads) and thread > 0:
         _await(team, thread, atomic_load(team, TICKETS + LINE * thread), patience)
 
 
-@scalar
+@part
 def _await(team, thread, last_ticket, patience):
     spins = int64(0)
     while spins < patience:
