@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+
 from naive_matrix import feature_bins, feature_cuts
 
 MISSING = -1

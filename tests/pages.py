@@ -1,10 +1,10 @@
 """Small binned pages, gradients and node tables made by hand, and their plain-Python forms for `naive.py`."""
 
+import itertools
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from naive import MISSING, Params
 
 from arboost.boosters import sampling
 from arboost.kernels import jit
@@ -15,6 +15,7 @@ from arboost.params.resolve import resolve
 from arboost.runtime import pool
 from arboost.runtime.context import Context
 from arboost.tree import grow, quantize
+from naive import MISSING, Params
 
 THREADS = (1, 2, 3, 8)
 KINDS = ("equal hessians", "packed", "wide", "negative hessians")
@@ -108,7 +109,7 @@ def random_spans(seed):
         n_cuts = min(n_parts - 1, max(n - 1, 0))
         cuts = np.sort(rng.choice(np.arange(1, n), n_cuts, replace=False)) if n_cuts else []
         bounds = [0, *(int(c) for c in cuts), n]
-        return list(zip(bounds, bounds[1:]))
+        return list(itertools.pairwise(bounds))
 
     return split_range
 

@@ -129,7 +129,7 @@ class Booster:
         feval: CustomMetric | None = None,
         output_margin: bool = True,
     ) -> list[tuple[str, str, float]]:
-        """(data name, metric name, value) of every metric on every matrix, as numbers."""
+        """(data name, metric name, value) of every metric on every matrix, then of `feval` on every matrix."""
         scores: list[tuple[str, str, float]] = []
         for data, name in evals:
             self._check_matrix(data, "evaluation data")
@@ -137,7 +137,8 @@ class Booster:
                 raise TypeError(f"expected string for the name of evaluation data, got {type(name).__name__}")
             self._check_features(data)
             scores += [(name, metric, value) for metric, value in self._learner.evaluate(data)]
-            if feval is not None:
+        if feval is not None:
+            for data, name in evals:
                 found = feval(self._seen_prediction(data, output_margin), data)
                 for metric, value in found if isinstance(found, list) else [found]:
                     scores.append((name, metric, float(value)))
@@ -255,14 +256,14 @@ class Booster:
             learner.forest().find_leaves(learner.ctx, values, trees, leaves[first : first + len(values)])
         result = leaves.astype(np.float32)
         if strict_shape:
-            return result.reshape(data.num_row(), n_rounds, learner.n_outputs, -1)
+            return result.reshape(data.num_row(), n_rounds, learner.n_outputs, learner.model.num_parallel_tree)
         return result[:, 0] if n_trees == 1 else result
 
     @staticmethod
     def _shape(result: np.ndarray, strict: bool) -> np.ndarray:
         """XGBoost's rule: one output is a vector unless strict."""
         if strict:
-            return result.reshape(len(result), -1)
+            return result[:, None] if result.ndim == 1 else result
         return result[:, 0] if result.ndim == 2 and result.shape[1] == 1 else result
 
     def _trees_of(self, iteration_range: tuple[int, int]) -> tuple[slice, int]:

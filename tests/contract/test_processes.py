@@ -241,7 +241,6 @@ def first_day(tmp_path_factory):
             small = data.slice(range(400))
         params = {"verbosity": 0, "no_such_parameter": 1, "nthread": 2}
         booster = arboost.train(params, data, 3, evals=[(data, "train")], early_stopping_rounds=2)
-        arboost.train({**params, "objective": "reg:quantileerror", "quantile_alpha": [0.5]}, data, 2, xgb_model=None)
         arboost.cv(params, small, 2, verbose_eval=True, callbacks=[arboost.callback.ProgressBar()])
         booster.eval_set([(data, "train")])
         booster.predict(data)

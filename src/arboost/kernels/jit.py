@@ -131,5 +131,5 @@ def scalar(function: Callable) -> Any:
 
 def part(function: Callable) -> Any:
     """A piece of a kernel, with a name of its own but no entry for Python: a third less to compile."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(nogil=True, error_model="numpy", **options)(function)

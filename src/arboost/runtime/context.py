@@ -29,10 +29,6 @@ class Context:
         """kernel(*args) for args in tasks on this context's threads."""
         return pool.run_tasks(self.n_threads, kernel, tasks)
 
-    def run_team(self, kernel: Callable, *args: Any, alone: bool = False) -> None:
-        """kernel(*args, patience, team, thread, n_threads) on all of this context's threads, or on the caller's."""
-        pool.run_team(1 if alone else self.n_threads, kernel, *args)
-
 
 def resolve_threads(requested: int | None) -> int:
     """A thread count from the user's `nthread`: None, 0 and negative mean all that this process may use."""

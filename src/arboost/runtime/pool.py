@@ -1,9 +1,9 @@
 """Our own threads: one small pool per process, re-made in a forked child, the caller taking a share.
 
-`run_tasks` runs a nogil kernel once per argument tuple; `run_team` sends several threads through one kernel that has
-barriers inside (kernels/cpu/team.py). A worker that has just worked waits for its next ticket in compiled code for a
-moment, then sleeps on a lock: a call costs microseconds while work keeps coming, a wake-up otherwise. While one
-thread uses the pool, others work alone: always correct, and results never depend on how many threads there were.
+`run_tasks` runs a nogil kernel once per argument tuple. `Team` keeps workers inside one compiled kernel for a while, as
+followers of the calling thread (kernels/cpu/team.py). Workers sleep on raw locks: waking one and handing it the GIL
+costs tens of microseconds, so work is split per set of nodes, never per node. While one thread uses the pool, others
+work alone: always correct, and results never depend on how many threads there were.
 """
 
 import _thread
@@ -14,71 +14,41 @@ from typing import Any
 import numpy as np
 
 from arboost.kernels.cpu import team as words
-from arboost.kernels.cpu.team import await_ticket
-
-PATIENCE = 4_000  # looks for the next ticket before sleeping: 100 to 300 us
-MAX_THREADS = 512
-_ALONE = np.zeros(words.TICKETS, np.int64)
 
 
 class _Worker:
-    """A thread with one mailbox and a ticket word; worker numbers begin at 1, thread 0 is the caller."""
+    """A sleeping thread with one mailbox: `give` wakes it, `wait` returns what it made."""
 
-    def __init__(self, number: int, team: np.ndarray) -> None:
-        self._number = number
-        self._team = team
-        self._ticket = words.TICKETS + words.LINE * number
-        self._asleep = True
+    def __init__(self) -> None:
         self._go = _thread.allocate_lock()
         self._done = _thread.allocate_lock()
         self._go.acquire()
         self._done.acquire()
         self._kernel: Callable = tuple
         self._tasks: Sequence[tuple] = ()
-        self._is_team = False
-        self.results: list[Any] = []
-        self.error: BaseException | None = None
+        self._results: list[Any] = []
+        self._error: BaseException | None = None
         _thread.start_new_thread(self._serve, ())
 
-    def give(self, kernel: Callable, tasks: Sequence[tuple], is_team: bool) -> None:
-        """Hand over work; the GIL makes this and falling asleep (in `_serve`) exclude each other."""
-        self._kernel, self._tasks, self._is_team = kernel, tasks, is_team
-        self._team[self._ticket] += 1
-        if self._asleep:
-            self._asleep = False
-            self._go.release()
+    def give(self, kernel: Callable, tasks: Sequence[tuple]) -> None:
+        self._kernel, self._tasks = kernel, tasks
+        self._go.release()
 
     def wait(self) -> list[Any]:
-        """What the tasks returned, once they are done."""
         self._done.acquire()
-        results, self.results = self.results, []
-        if self.error is not None:
-            raise self.error
+        self._kernel, self._tasks = tuple, ()  # keep no array alive
+        results, self._results = self._results, []
+        if self._error is not None:
+            raise self._error
         return results
 
     def _serve(self) -> None:
-        team, last = self._team, 0
-        self._go.acquire()
         while True:
-            last += 1
-            self._work()
-            if not await_ticket(team, self._number, last, PATIENCE) and team[self._ticket] == last:
-                self._asleep = True
-                self._go.acquire()
-
-    def _work(self) -> None:
-        kernel, tasks, is_team = self._kernel, self._tasks, self._is_team
-        self._kernel, self._tasks = tuple, ()  # keep no array alive
-        try:
-            if is_team:
-                kernel(*tasks[0])
-                return
-            self._team[words.TURN] += 1
-            self.results = [kernel(*args) for args in tasks]
-        except BaseException as error:  # handed to the caller
-            self.error = error
-            self._team[words.ABORT] = 1
-        if not is_team:
+            self._go.acquire()
+            try:
+                self._results = [self._kernel(*args) for args in self._tasks]
+            except BaseException as error:  # handed to the caller in wait()
+                self._error = error
             self._done.release()
 
 
@@ -88,12 +58,11 @@ class _Pool:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.busy = _thread.allocate_lock()
-        self.team = np.zeros(words.TICKETS + words.LINE * MAX_THREADS, np.int64)
         self.workers: list[_Worker] = []
 
     def take(self, n: int) -> list[_Worker]:
         while len(self.workers) < n:
-            self.workers.append(_Worker(len(self.workers) + 1, self.team))
+            self.workers.append(_Worker())
         return self.workers[:n]
 
 
@@ -111,19 +80,18 @@ def _current_pool() -> _Pool:
 def _abandon(pool: _Pool) -> None:
     """Start afresh after an error or Ctrl-C: a worker of the old pool may still be at work, and sleeps after it."""
     global _pool
-    pool.team[words.ABORT] = 1
     if _pool is pool:
         _pool = _Pool()
 
 
 def run_tasks(n_threads: int, kernel: Callable, tasks: Sequence[tuple]) -> list[Any]:
     """[kernel(*args) for args in tasks], spread over up to `n_threads` threads, results in task order."""
-    n_threads = min(n_threads, len(tasks), MAX_THREADS)
+    n_threads = min(n_threads, len(tasks))
     if n_threads > 1:
         pool = _current_pool()
         if pool.busy.acquire(blocking=False):
             try:
-                return _run_shared(pool, pool.take(n_threads - 1), kernel, tasks)
+                return _run_shared(pool.take(n_threads - 1), kernel, tasks)
             except BaseException:
                 _abandon(pool)
                 raise
@@ -132,43 +100,72 @@ def run_tasks(n_threads: int, kernel: Callable, tasks: Sequence[tuple]) -> list[
     return [kernel(*args) for args in tasks]
 
 
-def _run_shared(pool: _Pool, workers: list[_Worker], kernel: Callable, tasks: Sequence[tuple]) -> list[Any]:
+def _run_shared(workers: list[_Worker], kernel: Callable, tasks: Sequence[tuple]) -> list[Any]:
     share = [len(tasks) * i // (len(workers) + 1) for i in range(len(workers) + 2)]
-    pool.team[words.TURN] = 0
     for i, worker in enumerate(workers, start=1):
-        worker.give(kernel, tasks[share[i] : share[i + 1]], False)
-    pool.team[words.TURN] += 1
+        worker.give(kernel, tasks[share[i] : share[i + 1]])
     results = [kernel(*args) for args in tasks[: share[1]]]
     for worker in workers:
         results += worker.wait()
     return results
 
 
-def run_team(n_threads: int, kernel: Callable, *args: Any) -> None:
-    """kernel(*args, patience, team, thread, n_threads) on `n_threads` threads at once; alone if the pool is taken."""
-    n_threads = min(n_threads, MAX_THREADS)
-    if n_threads > 1:
+class Team:
+    """The calling thread and followers inside one compiled kernel, from `start` to `stop`.
+
+    The kernel is kernel(order, *args, team, thread, n_threads). Until it is started, and when the pool is taken, the
+    caller is alone.
+    """
+
+    def __init__(self, n_threads: int, kernel: Callable):
+        self._n_threads = n_threads
+        self._kernel = kernel
+        self._words = np.zeros(words.N_WORDS, np.int64)
+        self._pool: _Pool | None = None
+        self._workers: list[_Worker] = []
+
+    def start(self, args: tuple) -> None:
+        """Call followers in; they use these very arrays until `stop`."""
         pool = _current_pool()
-        if pool.busy.acquire(blocking=False):
-            try:
-                _run_together(pool, pool.take(n_threads - 1), kernel, args, n_threads)
-            except BaseException:
-                _abandon(pool)
-                raise
-            finally:
-                pool.busy.release()
-            return
-    kernel(*args, 0, _ALONE, 0, 1)
+        if self._n_threads > 1 and pool.busy.acquire(blocking=False):
+            self._pool = pool
+            self._words = np.zeros(words.N_WORDS, np.int64)
+            for thread, worker in enumerate(pool.take(self._n_threads - 1), start=1):
+                self._workers.append(worker)
+                worker.give(self._follow, [(0, *args, self._words, thread, self._n_threads)])
 
+    def _follow(self, *args: Any) -> None:
+        """A follower's call; should it fail, nobody must wait for it."""
+        try:
+            self._kernel(*args)
+        except BaseException:
+            self._words[words.ABORT] = 1
+            raise
 
-def _run_together(pool: _Pool, workers: list[_Worker], kernel: Callable, args: tuple, n_threads: int) -> None:
-    pool.team[words.TURN] = 0
-    for i, worker in enumerate(workers, start=1):
-        worker.give(kernel, [(*args, PATIENCE, pool.team, i, n_threads)], True)
-    kernel(*args, PATIENCE, pool.team, 0, n_threads)
-    if pool.team[words.ABORT]:
-        errors = [worker.error for worker in workers if worker.error is not None]
-        raise errors[0] if errors else RuntimeError("a thread gave up in the middle of a kernel")
+    def order(self, order: int, args: tuple, alone: bool = False) -> None:
+        """Carry out one order together with the followers, or alone."""
+        n_threads = 1 if alone or self._pool is None else self._n_threads
+        self._kernel(order, *args, self._words, 0, n_threads)
+        if self._words[words.ABORT]:
+            self.stop()
+            raise RuntimeError("a thread left a kernel before its end")
+
+    def stop(self) -> bool:
+        """Send the followers home, after an error too, when some may be waiting for the caller; False if alone."""
+        pool, self._pool = self._pool, None
+        workers, self._workers = self._workers, []
+        if pool is None:
+            return False
+        try:
+            self._words[words.ABORT] = 1
+            for worker in workers:
+                worker.wait()
+        except BaseException:
+            _abandon(pool)
+            raise
+        finally:
+            pool.busy.release()
+        return True
 
 
 def split_range(n: int, n_parts: int, grain: int) -> list[tuple[int, int]]:

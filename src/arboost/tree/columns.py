@@ -17,12 +17,20 @@ class ColumnSampler:
         self._of_level: dict[int, np.ndarray] = {}
         self._tree_mask = self._mask(self._of_tree)[None, :]
 
-    def allowed(self, nodes: np.ndarray, evals: np.ndarray) -> np.ndarray:
-        """uint8 mask of features, one row for all of `evals` if they share it, else one row each."""
-        if self._by_level == 1.0 and self._by_node == 1.0:
-            return self._tree_mask
-        masks = [self._mask(self._of_node(int(nodes["depth"][i]), int(i))) for i in evals]
-        return np.stack(masks)
+    @property
+    def per_node(self) -> bool:
+        """True if nodes differ in the features they may use."""
+        return self._by_level < 1.0 or self._by_node < 1.0
+
+    def allowed(self) -> np.ndarray:
+        """The tree's features as a uint8 mask of one row."""
+        return self._tree_mask
+
+    def write_allowed(self, nodes: np.ndarray, evals: np.ndarray, out: np.ndarray) -> None:
+        """Masks of the nodes in `evals`, one row each."""
+        for row, i in zip(out, evals.tolist(), strict=False):
+            row[:] = 0
+            row[self._of_node(int(nodes["depth"][i]), i)] = 1
 
     def _of_node(self, depth: int, node: int) -> np.ndarray:
         if depth not in self._of_level:

@@ -1,6 +1,6 @@
 """THE growth loop: find splits, pop the nodes to open, open them, until none is left.
 
-It works on sets of nodes; both steps are one call each (kernels/cpu/level.py), and between them workers of a cluster
+It works on sets of nodes; both steps are one order each (kernels/cpu/level.py), and between them workers of a cluster
 add up their histograms. It knows neither threads nor devices: those live in the parts it calls. A grower is made
 once per training matrix and keeps its arrays from tree to tree.
 """
@@ -14,6 +14,7 @@ from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
+from arboost.runtime.pool import Team
 from arboost.tree.columns import ColumnSampler
 from arboost.tree.driver import Driver
 from arboost.tree.histstore import HistogramStore
@@ -22,7 +23,6 @@ from arboost.tree.quantize import QuantizedGradients
 from arboost.tree.rowsets import RowSets
 
 _NO_IDS = np.zeros(0, np.int32)
-_NO_LIMITS = np.zeros(2, np.int64)
 TEAM_SLOTS = 100_000  # histogram slots to scan that are
 TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
 
@@ -52,14 +52,9 @@ class TreeGrower:
         bins = page.words if page.bin_dtype == np.uint8 else self._row_bins
         self._page_arrays = (bins, page.columns, self._store.slot_ptr, page.n_bins)
         self._missing_code = page.missing_code
-        self._grow_arrays(64)
-
-    def _grow_arrays(self, n_batch: int) -> None:
-        """Room for opening n_batch nodes at once; nodes themselves are kept elsewhere."""
-        self._evals = np.zeros(2 * n_batch, np.int32)
-        self._best = np.empty((2 * n_batch, self._page.n_features), CANDIDATE)
-        if not hasattr(self, "_nodes"):
-            self._nodes = np.zeros(256, NODE)
+        self._team = Team(ctx.n_threads, level.carry_out)
+        self._nodes = np.zeros(256, NODE)
+        self._make_search_arrays(64)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
@@ -70,28 +65,33 @@ class TreeGrower:
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also orders the rows of the deepest leaves."""
         params = self._params
-        columns = self._column_sampler(key)
+        self._columns = self._column_sampler(key)
+        self._reg, self._limits = self._make_reg(gradients), self._make_limits(gradients)
         driver = Driver(params.max_leaves, params.grow_policy == "lossguide")
-        reg, limits = self._reg(gradients), self._limits(gradients)
         last_splits = _NO_IDS
-        n_evals = self._start(gradients, sampled, limits)
-        while True:
-            if n_evals:
-                driver.push(self._nodes, self._find(n_evals, gradients, columns, reg))
-            batch = driver.pop(self._make_room(driver))
-            if not len(batch):
-                return self._finish(reg, last_splits)
-            if not partition_all and self._nodes[batch[0]]["depth"] + 1 == limits[0]:
-                # the depth limit closes all children of this batch: their rows are scored as they lie
-                last_splits = np.concatenate([last_splits, batch])
-                self._expand(batch, limits)
-                n_evals = 0
-            else:
-                n_evals = self._open(batch, gradients, limits)
+        try:
+            n_evals = self._start(gradients, sampled)
+            while True:
+                if n_evals:
+                    driver.push(self._nodes, self._find(n_evals))
+                batch = driver.pop(self._make_room(driver))
+                if not len(batch):
+                    break
+                if not partition_all and self._nodes[batch[0]]["depth"] + 1 == params.max_depth:
+                    # the depth limit closes all children of this batch: their rows are scored as they lie
+                    last_splits = np.concatenate([last_splits, batch])
+                    self._expand(batch)
+                    n_evals = 0
+                else:
+                    n_evals = self._open(batch)
+        finally:
+            self._team.stop()
+        return self._finish(last_splits)
 
-    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None, limits: np.ndarray) -> int:
-        """The root: all (sampled) rows, their sums, and its histogram if it may be split."""
+    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> int:
+        """The root: all (sampled) rows, their sums, and its histogram if it may be split; how many to evaluate."""
         store, root = self._store, self._nodes[0]
+        self._gradients = gradients
         n_rows = self.rowsets.reset(sampled)
         store.reset()
         g, h = gradients.total(self._ctx, self.rowsets.current) if n_rows else (0, 0)
@@ -99,51 +99,76 @@ class TreeGrower:
         root["left"] = root["right"] = root["feature"] = root["parent"] = -1
         root["depth"] = root["gain"] = 0
         store.reserve(1)
-        expand.plan_root(self._nodes, limits, store.free, store.builds, self._evals, store.counts)
+        expand.plan_root(self._nodes, self._limits, store.free, store.builds, self._evals, store.counts)
+        store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
+        self._bind()
         if store.counts[expand.BUILDS]:
-            self._open(_NO_IDS, gradients, limits)
+            alone = n_rows * self._page.n_features < TEAM_UPDATES
+            if not alone:
+                self._team.start(self._args)
+            self._team.order(level.OPEN, self._args, alone)
         return int(store.counts[expand.EVALS])
 
-    def _open(self, batch: np.ndarray, gradients: QuantizedGradients, limits: np.ndarray) -> int:
-        """Open the batch (none: the planned root) and build its histograms; returns how many nodes to evaluate."""
-        store, nodes = self._store, self._room_for(len(batch))
-        rowsets = self.rowsets.arrays(len(batch))
-        plan = (limits, store.free, store.builds, store.subtracts, self._evals, store.counts)
-        n_rows = expand.count_rows(nodes, batch) if len(batch) else self._page.n_rows
-        args = (self._page_arrays, nodes, batch, rowsets, self._missing_code, gradients.arrays, plan, store.arrays())
-        self._ctx.run_team(level.open_level, *args, alone=n_rows * self._page.n_features < TEAM_UPDATES)
-        if len(batch):
-            self.rowsets.mark_split()
-        return int(store.counts[expand.EVALS])
+    def _open(self, batch: np.ndarray) -> int:
+        """Open the batch and build its children's histograms; returns how many nodes to evaluate."""
+        nodes, counts = self._room_for(len(batch)), self._store.counts
+        n_rows = expand.count_rows(nodes, batch)
+        self._batch[: len(batch)] = batch
+        counts[expand.BATCH], counts[expand.ORDERED_ROWS] = len(batch), len(self.rowsets.current)
+        self._team.order(level.OPEN, self._args, n_rows * self._page.n_features < TEAM_UPDATES)
+        self.rowsets.mark_split()
+        return int(counts[expand.EVALS])
 
-    def _find(self, n_evals: int, gradients: QuantizedGradients, columns: ColumnSampler, reg: np.ndarray) -> np.ndarray:
+    def _find(self, n_evals: int) -> np.ndarray:
         """Find splits for the planned nodes; returns those that have one."""
-        store, evals = self._store, self._evals[:n_evals]
-        plan = (_NO_LIMITS, store.free, store.builds, store.subtracts, self._evals, store.counts)
-        opened = np.empty(n_evals, np.int32)
-        rows, allowed = self.rowsets.current, columns.allowed(self._nodes, evals)
-        args = (self._page_arrays, self._nodes, rows, gradients.arrays, plan, store.buffers, allowed, reg, self._best)
-        work = n_evals * int(store.slot_ptr[-1])
-        self._ctx.run_team(level.find_level, *args, opened, alone=work < TEAM_SLOTS)
-        return opened[: int(store.counts[expand.OPENED])]
+        counts = self._store.counts
+        if self._columns.per_node:
+            self._columns.write_allowed(self._nodes, self._evals[:n_evals], self._allowed)
+        counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
+        self._team.order(level.FIND, self._args, n_evals * int(self._store.slot_ptr[-1]) < TEAM_SLOTS)
+        return self._opened[: int(counts[expand.OPENED])].copy()
 
-    def _expand(self, batch: np.ndarray, limits: np.ndarray) -> None:
+    def _expand(self, batch: np.ndarray) -> None:
         """Make children without looking at their rows."""
         store, nodes = self._store, self._room_for(len(batch))
         n_left = np.zeros(len(batch), np.int64)
         plan = (store.free, store.builds, store.subtracts, self._evals, store.counts)
-        expand.expand_nodes(nodes, batch, n_left, limits, *plan)
+        expand.expand_nodes(nodes, batch, n_left, self._limits, *plan)
 
     def _room_for(self, n_batch: int) -> np.ndarray:
-        """The nodes, with room for the children of n_batch of them, and for everything planned about them."""
+        """The nodes, with room for the children of n_batch of them and for everything planned about them."""
         store = self._store
         n_nodes = int(store.counts[expand.NODES]) + 2 * n_batch
+        grown = store.reserve(n_batch)
         if n_nodes > len(self._nodes):
-            self._nodes = np.concatenate([self._nodes, np.zeros(n_nodes, NODE)])
+            self._nodes, grown = np.concatenate([self._nodes, np.zeros(n_nodes, NODE)]), True
         if 2 * n_batch > len(self._evals):
-            self._grow_arrays(2 * n_batch)
-        store.reserve(n_batch)
+            self._make_search_arrays(2 * n_batch)
+            grown = True
+        if grown:
+            self._bind()
         return self._nodes
+
+    def _make_search_arrays(self, n_batch: int) -> None:
+        """Room for opening n_batch nodes at once and evaluating their children."""
+        self._batch = np.zeros(n_batch, np.int32)
+        self._evals, self._opened = np.zeros(2 * n_batch, np.int32), np.zeros(2 * n_batch, np.int32)
+        self._best = np.empty((2 * n_batch, self._page.n_features), CANDIDATE)
+
+    def _bind(self) -> None:
+        """Bundle the arrays for kernels/cpu/level.py; followers that hold older ones go home and are called anew."""
+        store = self._store
+        if self._columns.per_node:
+            self._allowed = np.zeros((len(self._evals), self._page.n_features), np.uint8)
+        else:
+            self._allowed = self._columns.allowed()
+        plan = (self._limits, store.free, store.builds, store.subtracts, self._evals, store.counts)
+        search = (self._batch, self._opened, self._allowed, self._reg, self._best)
+        rowsets = self.rowsets.arrays(len(self._batch))
+        sources = (rowsets, self._missing_code, self._gradients.arrays)
+        self._args = (self._page_arrays, self._nodes, *sources, plan, store.arrays(), search)
+        if self._team.stop():
+            self._team.start(self._args)
 
     def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
         """Add the tree's leaf weights to every training row's margin."""
@@ -170,13 +195,13 @@ class TreeGrower:
             return self._all_columns
         return ColumnSampler(rates, self._page.n_features, self._feature_weights, key)
 
-    def _reg(self, gradients: QuantizedGradients) -> np.ndarray:
+    def _make_reg(self, gradients: QuantizedGradients) -> np.ndarray:
         """The parameter vector of kernels/scalar.py and kernels/cpu/split.py."""
         p = self._params
         regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
         return np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
 
-    def _limits(self, gradients: QuantizedGradients) -> np.ndarray:
+    def _make_limits(self, gradients: QuantizedGradients) -> np.ndarray:
         """[max_depth, least quantised hessian of a node that can have two valid children]."""
         least = 2.0 * self._params.min_child_weight / gradients.h_unit
         return np.array([self._params.max_depth, min(np.ceil(least), 2.0**62)], np.float64).astype(np.int64)
@@ -191,14 +216,14 @@ class TreeGrower:
             expand.release_histograms(self._nodes, holders[:least], store.free, store.counts)
         return max(1, int(store.counts[expand.FREE]) // 2)
 
-    def _finish(self, reg: np.ndarray, last_splits: np.ndarray) -> GrownTree:
+    def _finish(self, last_splits: np.ndarray) -> GrownTree:
         n = int(self._store.counts[expand.NODES])
         nodes, cuts = self._nodes[:n].copy(), self._page.cuts
         feature, threshold = np.empty(n, np.int32), np.empty(n, np.float32)
         default_left = np.empty(n, np.uint8)
         gain, cover, base_weight = (np.empty(n, np.float32) for _ in range(3))
         out = (feature, threshold, default_left, gain, cover, base_weight)
-        expand.finish_tree(nodes, cuts.ptr, cuts.values, reg, np.float32(self._params.eta), *out)
+        expand.finish_tree(nodes, cuts.ptr, cuts.values, self._reg, np.float32(self._params.eta), *out)
         left, right = nodes["left"].copy(), nodes["right"].copy()
         parent = nodes["parent"].copy()
         parent[0] = NO_PARENT

@@ -32,7 +32,7 @@ class HistogramStore:
         self._bounds = np.zeros(max_spans + 1, np.int64)
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
-        self.counts = np.zeros(8, np.int64)
+        self.counts = np.zeros(expand.N_COUNTS, np.int64)
 
     def reset(self) -> None:
         """All buffers free again, lowest number on top of the stack."""
@@ -40,16 +40,18 @@ class HistogramStore:
         self.counts[:] = 0
         self.counts[expand.FREE] = self.capacity
 
-    def reserve(self, n: int) -> None:
-        """Room for the plan of opening n nodes, and buffers for their children."""
+    def reserve(self, n: int) -> bool:
+        """Room for the plan of opening n nodes, and buffers for their children; True if arrays were replaced."""
+        grown = False
         if len(self.builds) < 2 * n:
-            self.builds, self.subtracts = np.empty(4 * n, BUILD), np.empty(4 * n, SUBTRACT)
+            self.builds, self.subtracts, grown = np.empty(4 * n, BUILD), np.empty(4 * n, SUBTRACT), True
         used = self.capacity - int(self.counts[expand.FREE]) + 2 * n
         if used > len(self.buffers):
             # the stack hands out fresh numbers only when no freed one is left, so numbers in use stay below `used`
-            grown = np.empty((min(self.capacity, max(2 * len(self.buffers), used)), self._width), np.int64)
-            grown[: len(self.buffers)] = self.buffers
-            self.buffers = grown
+            buffers = np.empty((min(self.capacity, max(2 * len(self.buffers), used)), self._width), np.int64)
+            buffers[: len(self.buffers)] = self.buffers
+            self.buffers, grown = buffers, True
+        return grown
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What kernels/cpu/level.py calls store."""

@@ -15,7 +15,10 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 PACKED_ROWS = 8192  # rows added in packed form between two flushes: 18 + 17 bits stay for h and g
-MIN_MEAN_QUANTA = 4096  # the mean |g| and h, huge ones cut off, must be this many quanta, or planes are used
+# Packed gradients must keep their digits. The mean |g| and h, huge ones cut off, must be at least
+FINE_BITS = 16  # 2**16 quanta: rounding then costs a typical one less than 1e-5 of itself; or, less strictly,
+RANGE_BITS = 7  # 1/128 of what fits (1024 quanta, 5e-4). Else each gets a plane of its own, which is slower;
+SMALL_RANGE_BITS = 4  # fewer rows than PACKED_ROWS can afford that, so for them 1/16
 PLANE_BITS = 40
 _GRAIN = 65_536
 
@@ -86,12 +89,16 @@ def _pack(
         shift = 32
         h_scale = _scale(max_h, shift - block_bits)
         h_unit = 1.0 / h_scale
-    g_scale = _scale(max_g, 63 - shift - block_bits)
+    g_bits, h_bits = 63 - shift - block_bits, shift - block_bits
+    g_scale = _scale(max_g, g_bits)
+    spare = RANGE_BITS if n_total >= PACKED_ROWS else SMALL_RANGE_BITS
+    need_g, need_h = (2 ** max(0, min(FINE_BITS, bits - spare)) for bits in (g_bits, h_bits))
+    scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
     values = np.empty(len(g), np.int64)
-    parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, np.array([g_scale, h_scale]), shift, values)
+    parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
     sums = ctx.comm.allreduce_sum(np.array([sum(p[0] for p in parts), sum(p[1] for p in parts)], np.int64))
-    fine_h = min_h == max_h or sums[1] >= MIN_MEAN_QUANTA * n_total
-    if not (fine_h and (sums[0] >= MIN_MEAN_QUANTA * n_total or max_g == 0.0)):
+    fine_h = min_h == max_h or sums[1] >= need_h * n_total
+    if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
     return QuantizedGradients((values,), packing, 1.0 / g_scale, h_unit)

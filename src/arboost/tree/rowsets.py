@@ -23,23 +23,23 @@ class RowSets:
         self._rows = np.empty(page.n_rows, np.int32)
         self._temp = np.empty(page.n_rows, np.int32)
         self._pieces = np.empty((ctx.n_threads, 2), PIECE)
-        self._n_left = np.zeros(64, np.int64)
+        self._n_left = np.zeros(0, np.int64)
         self.current = _NO_ROWS
 
     def reset(self, sampled: np.ndarray | None) -> int:
         """Start a tree on all rows, or on the sampled ones; returns how many there are."""
+        self.current = _NO_ROWS
         if sampled is None:
-            self.current = _NO_ROWS
             return len(self._rows)
-        self._rows[: len(sampled)] = sampled
         self.current = self._rows[: len(sampled)]
+        self.current[:] = sampled
         return len(sampled)
 
     def arrays(self, n_batch: int) -> tuple[np.ndarray, ...]:
         """What kernels/cpu/level.py calls rowsets, with room for splitting n_batch nodes."""
         if len(self._n_left) < n_batch:
-            self._n_left = np.zeros(2 * n_batch, np.int64)
-        return self.current, self._temp, self._rows, self._n_left, self._pieces
+            self._n_left = np.zeros(n_batch, np.int64)
+        return self._rows, self._temp, self._n_left, self._pieces
 
     def mark_split(self) -> None:
         """From the first split on, the ids are written down."""

@@ -1,15 +1,17 @@
 """Rounds of trees: targets, parallel trees, slices, and margins that follow."""
 
-import naive
-import numpy as np
-import pages
-import pytest
-from forests import random_tree
+import itertools
 
+import numpy as np
+import pytest
+
+import naive
+import pages
 from arboost.boosters.gbtree import GBTree, TreeTrainer
 from arboost.boosters.sampling import sample_rows
 from arboost.runtime import rng as draws
 from arboost.runtime.context import Context
+from forests import random_tree
 
 N_ROWS = 400
 N_BINS = [12, 5, 30]
@@ -98,7 +100,7 @@ def test_a_solver_replaces_leaf_values(bins, subsample, n_parallel):
         np.testing.assert_array_equal(before, start)
         assert target == 0
         seen.append((rows.copy(), leaf_ptr.copy()))
-        return np.array([rows[a:b].mean() for a, b in zip(leaf_ptr, leaf_ptr[1:])], np.float32)
+        return np.array([rows[a:b].mean() for a, b in itertools.pairwise(leaf_ptr)], np.float32)
 
     options = {"subsample": subsample, "num_parallel_tree": n_parallel, "max_depth": 3, "eta": 0.25}
     trees, targets = make_trainer(bins, **options).grow_round(g, h, margin, 9, solver)

@@ -3,12 +3,12 @@
 import gc
 import weakref
 
-import naive
 import numpy as np
-import pages
 import pytest
 
 import arboost
+import naive
+import pages
 from arboost.boosters import gbtree
 from arboost.boosters.learner import Learner
 from arboost.matrix.dmatrix import DMatrix
@@ -113,7 +113,7 @@ def test_a_new_base_margin_is_noticed():
 
 
 def test_a_base_margin_of_the_wrong_size():
-    x, y = make_data()
+    _x, _y = make_data()
     with pytest.raises(XGBoostError, match="base_margin has"):
         Learner().start_margin(10, np.zeros(11, np.float32))
 

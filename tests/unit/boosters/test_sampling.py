@@ -1,10 +1,10 @@
 """Rows of a tree: a Bernoulli draw by the hash of the row's number."""
 
-import naive
 import numpy as np
-import pages
 import pytest
 
+import naive
+import pages
 from arboost.boosters.sampling import sample_rows
 from arboost.runtime import rng
 from arboost.runtime.context import Context

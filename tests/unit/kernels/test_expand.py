@@ -1,11 +1,11 @@
 """Bookkeeping of growth: children's ranges and sums, and which histogram is built, subtracted or not needed."""
 
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pages
 from arboost.kernels.cpu import expand
 from arboost.kernels.dtypes import BUILD, BY_ROWS, FEW_ROWS, NO_HIST, NODE, SUBTRACT
 

@@ -1,12 +1,12 @@
 """Histograms against sums by loop, for any way of cutting the work."""
 
-import naive
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
+import pages
 from arboost.kernels.cpu import histogram
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 

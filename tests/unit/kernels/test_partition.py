@@ -1,12 +1,14 @@
 """Rows to children and leaf weights to margins, for any way of cutting the work."""
 
-import naive
+import itertools
+
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
+import pages
 from arboost.kernels.cpu import partition
 from arboost.kernels.dtypes import NODE, PIECE
 
@@ -48,7 +50,7 @@ def test_a_stable_partition_cut_anywhere(data, dtype):
     source = pages.ALL_ROWS if identity else rows
     temp, n_left = np.empty_like(rows), np.full(len(batch), -5, np.int64)
     pieces = np.zeros((len(bounds) - 1, 2), PIECE)
-    for s, span in enumerate(zip(bounds, bounds[1:])):
+    for s, span in enumerate(itertools.pairwise(bounds)):
         args = (page.columns, nodes, batch, source, page.missing_code, temp, rows, n_left)
         split_rows(*args, pieces[s], *span)
     flat = pieces.reshape(-1)
@@ -74,7 +76,7 @@ def test_weights_of_leaves_and_of_unpartitioned_children(data, dtype):
     weights = rng.normal(size=3 * len(nodes)).astype(np.float32)
     nodes["left"], nodes["right"] = len(nodes) + 2 * np.arange(len(nodes)), len(nodes) + 2 * np.arange(len(nodes)) + 1
     by_leaf, by_split = np.full((2, len(order), 3), MARGIN_START, np.float32)
-    for span in zip(bounds, bounds[1:]):
+    for span in itertools.pairwise(bounds):
         partition.add_leaf_weights(nodes, batch, weights, rows, 2, by_leaf, *span)
         args = (page.columns, nodes, batch, weights, rows, page.missing_code, 1)
         partition.add_split_weights(*args, by_split, *span)

@@ -1,12 +1,12 @@
 """Walks through packed trees against walks node by node; packing itself is in tests/unit/predict."""
 
-import naive
 import numpy as np
 import pytest
-from forests import random_tree
 
+import naive
 from arboost.kernels.cpu import predict as ops
 from arboost.kernels.dtypes import PACKED_TREE
+from forests import random_tree
 
 
 def pack(trees, perfect):

@@ -1,10 +1,10 @@
 """Rows outside a tree's sample walk it by bins."""
 
-import naive
 import numpy as np
-import pages
 import pytest
 
+import naive
+import pages
 from arboost.kernels.cpu.predict_bins import add_tree_by_bins
 from arboost.runtime.context import Context
 from arboost.tree.grow import TreeGrower

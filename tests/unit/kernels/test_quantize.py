@@ -1,12 +1,12 @@
 """Gradients to integers, on the floats' bits."""
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import naive
 from arboost.kernels.cpu import quantize as ops
 
 floats = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(width=32))
@@ -37,13 +37,14 @@ def test_infinity_and_nan_come_out_on_top():
 @given(st.lists(st.tuples(st.floats(-8, 8, width=32), st.floats(0, 8, width=32)), min_size=1), st.integers(0, 12))
 def test_packing(pairs, bits):
     g, h = np.array(pairs, np.float32).T.copy()
-    scales = np.array([2.0**bits, 2.0 ** (bits + 1)])
+    enough = (100, 30)
+    scales = np.array([2.0**bits, 2.0 ** (bits + 1), *enough])
     values = np.zeros(len(g), np.int64)
     g_sum, h_sum = ops.pack_gradients(g, h, scales, 32, values, 0, len(g))
     g_quanta, h_quanta = naive.quanta(g, 1 / scales[0]), naive.quanta(h, 1 / scales[1])
     assert [(int(v) >> 32, int(v) & (2**32 - 1)) for v in values] == list(zip(g_quanta, h_quanta))
-    pairs = ((g, g_quanta), (h, h_quanta))
-    expected = [sum(min(abs(q), ops.ENOUGH) if v else ops.ENOUGH for v, q in zip(x, quanta)) for x, quanta in pairs]
+    pairs = zip((g, h), (g_quanta, h_quanta), enough)
+    expected = [sum(min(abs(q), most) if v else most for v, q in zip(x, quanta)) for x, quanta, most in pairs]
     assert [g_sum, h_sum] == expected
 
 

@@ -1,18 +1,20 @@
 """Row sampling by hash against Python's integers."""
 
-import naive
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from arboost.kernels.cpu.sample import sample_rows
 
 
 def sample(key, threshold, first_row, n_rows, bounds):
     rows = np.full(n_rows, -1, np.int32)
     found = []
-    for start, stop in zip(bounds, bounds[1:]):
+    for start, stop in itertools.pairwise(bounds):
         n = int(sample_rows(np.uint64(key), threshold, first_row, rows, start, stop))
         assert 0 <= n <= stop - start
         found += rows[start : start + n].tolist()

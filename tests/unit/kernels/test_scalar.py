@@ -1,11 +1,11 @@
 """The formulas of boosting against their definitions."""
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from arboost.kernels import scalar
 from arboost.runtime import rng
 

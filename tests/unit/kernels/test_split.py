@@ -2,51 +2,51 @@
 
 from fractions import Fraction
 
-import naive
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu import expand, level
-from arboost.kernels.dtypes import CANDIDATE, FEW_ROWS
+import naive
+import pages
+from arboost.kernels.cpu import split
+from arboost.kernels.dtypes import CANDIDATE
 from arboost.runtime.context import Context
-from arboost.tree.histstore import HistogramStore
-from arboost.tree.rowsets import RowSets
 
 REG = ["reg_lambda", "reg_alpha", "max_delta_step", "min_child_weight", "gamma", "g_unit", "h_unit"]
-NO_IDS, NO_LIMITS = np.zeros(0, np.int32), np.zeros(2, np.int64)
+find_splits = pages.compiled(split.find_splits)
+find_splits_by_rows = pages.compiled(split.find_splits_by_rows)
+select_splits = pages.compiled(split.select_splits)
 
 
-def evaluate(page, ranges, order, gradients, params, by_rows=(), allowed=None, n_threads=1):
+def evaluate(page, bins, ranges, order, gradients, params, by_rows=(), allowed=None, cut=0.5):
     """Node records with their best splits; nodes in `by_rows` are evaluated without a histogram."""
-    ctx = Context(n_threads=n_threads)
-    nodes = pages.make_nodes(ranges, order, *pages.unpack(gradients), by_rows)
-    store, rowsets = HistogramStore(ctx, page), RowSets(ctx, page)
-    store.reset()
-    store.reserve(len(ranges))
-    rowsets.reset(order.astype(np.int32))
-    n_builds = n_rows = 0
+    g, h = pages.unpack(gradients)
+    nodes = pages.make_nodes(ranges, order, g, h, by_rows)
+    n_slots = page.n_bins + page.cuts.has_missing
+    slot_ptr = np.append(0, np.cumsum(n_slots)).astype(np.int64)
+    hist = np.zeros((len(ranges), 2 * slot_ptr[-1]), np.int64)
     for i, (start, stop) in enumerate(ranges):
         if i not in by_rows:
-            nodes[i]["hist"] = n_builds
-            store.builds[n_builds] = (start, stop, n_rows, n_builds, 1)
-            n_builds, n_rows = n_builds + 1, n_rows + stop - start
-    counted = [expand.BUILDS, expand.BUILD_ROWS, expand.EVALS, expand.BY_ROWS_EVALS]
-    store.counts[counted] = n_builds, n_rows, len(ranges), len(by_rows)
+            nodes[i]["hist"] = i
+            for f, n in enumerate(page.n_bins.tolist()):
+                sums = naive.histogram(bins.tolist(), order[start:stop], g, h, f, n)[: n_slots[f]]
+                hist[i].reshape(2, -1)[:, slot_ptr[f] : slot_ptr[f + 1]] = np.array(sums).T
     evals = np.arange(len(ranges), dtype=np.int32)
-    plan = (NO_LIMITS, store.free, store.builds, store.subtracts, evals, store.counts)
-    bins = page.words if page.bin_dtype == np.uint8 else page.words.view(np.uint16)
-    arrays = (bins, page.columns, store.slot_ptr, page.n_bins)
-    args = (arrays, nodes, NO_IDS, rowsets.arrays(0), page.missing_code, gradients.arrays, plan, store.arrays())
-    ctx.run_team(level.open_level, *args)
     allowed = np.ones((1, page.n_features), np.uint8) if allowed is None else allowed
     reg = np.array([getattr(params, name) for name in REG])
-    best, opened = np.empty((len(ranges), page.n_features), CANDIDATE), np.empty(len(ranges), np.int32)
-    args = (arrays, nodes, rowsets.current, gradients.arrays, plan, store.buffers, allowed, reg, best, opened)
-    ctx.run_team(level.find_level, *args)
-    assert opened[: store.counts[expand.OPENED]].tolist() == np.flatnonzero(nodes["feature"] >= 0).tolist()
+    best = np.empty((len(ranges), page.n_features), CANDIDATE)
+    data = (page.columns, order.astype(np.int32), gradients.planes[0], gradients.planes[-1], gradients.packings[0][0])
+    for n, find, args in (
+        (best.size, find_splits, (hist, slot_ptr)),
+        (len(ranges), find_splits_by_rows, (data,)),
+        (len(ranges), select_splits, None),
+    ):
+        for start, stop in ((0, int(cut * n)), (int(cut * n), n)):
+            if args is None:
+                find(nodes, evals, best, reg, start, stop)
+            else:
+                find(nodes, evals, *args, page.n_bins, allowed, reg, best, start, stop)
     return nodes
 
 
@@ -87,23 +87,8 @@ def test_any_node_from_histogram_and_from_rows(data, dtype):
     allowed = (rng.random((4, len(n_bins))) < 0.8).astype(np.uint8) if data.draw(st.booleans()) else None
     order = rng.permutation(n_rows)
     by_rows = data.draw(st.sets(st.sampled_from(range(4))))
-    nodes = evaluate(page, ranges, order, gradients, params, by_rows, allowed)
+    nodes = evaluate(page, bins, ranges, order, gradients, params, by_rows, allowed, data.draw(st.floats(0, 1)))
     check(nodes, bins, n_bins, ranges, order, gradients, params, allowed)
-
-
-@pytest.mark.parametrize("n_threads", pages.THREADS)
-def test_any_threads_and_chunks(n_threads):
-    rng = np.random.default_rng(n_threads)
-    n_bins = [30] * 70
-    bins = pages.make_bins(rng, 2 * FEW_ROWS, n_bins, [0.2 * (f % 3 == 0) for f in range(70)])
-    page = pages.make_page(bins, n_bins)
-    gradients, _, _ = pages.quantized(rng, len(bins), "packed")
-    params = pages.naive_params(pages.tree_params(), gradients)
-    ranges = [(0, 128), (0, 64), (64, 128), (3, 20), (20, 99)]
-    order = rng.permutation(len(bins))
-    with pages.cut_anywhere(n_threads):
-        nodes = evaluate(page, ranges, order, gradients, params, {1, 3}, n_threads=n_threads)
-    check(nodes, bins, n_bins, ranges, order, gradients, params)
 
 
 def unit_gradients(g, h=None):
@@ -121,7 +106,7 @@ def best(bins, g, h=None, n_bins=8, **params):
     p = naive.Params(**{"min_child_weight": 0.0, "reg_lambda": 0.0, **params, **units})
     page = pages.make_page(bins, [n_bins] * bins.shape[1])
     everything = (0, len(bins))
-    nodes = evaluate(page, [everything, everything], np.arange(len(bins)), gradients, p, {1})
+    nodes = evaluate(page, bins, [everything, everything], np.arange(len(bins)), gradients, p, {1})
     assert nodes[0]["gain"] == nodes[1]["gain"]
     found = [tuple(node[name].item() for name in ("feature", "bin", "default_left")) for node in nodes]
     assert found[0] == found[1]

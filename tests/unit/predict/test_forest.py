@@ -1,16 +1,16 @@
 """A packed forest against a walk through every tree, in both layouts and on any number of threads."""
 
-import naive
 import numpy as np
-import pages
 import pytest
-from forests import random_tree
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
+import pages
 from arboost.predict import forest as forest_module
 from arboost.predict.forest import Forest
 from arboost.runtime.context import Context
+from forests import random_tree
 
 
 def make_data(rng, n_rows, n_features):

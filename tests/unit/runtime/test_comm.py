@@ -1,15 +1,16 @@
 """One process alone: reductions change nothing. And what is reduced gives a group of workers one answer."""
 
 import threading
+from itertools import chain
 
 import numpy as np
-import pages
 import pytest
-from naive_matrix import BarrierComm
 
+import pages
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.context import Context
 from arboost.tree.quantize import quantize
+from naive_matrix import BarrierComm
 
 
 def test_alone():
@@ -40,5 +41,6 @@ def test_workers_agree_on_the_scale_of_gradients(kind):
     for thread in threads:
         thread.join()
     assert {(p.g_unit, p.h_unit) for p in parts} == {(alone.g_unit, alone.h_unit)}
-    assert [sum((unpacked[i] for unpacked in map(pages.unpack, parts)), []) for i in (0, 1)] == list(pages.unpack(alone))
+    for i, whole in enumerate(pages.unpack(alone)):
+        assert list(chain.from_iterable(pages.unpack(part)[i] for part in parts)) == whole
     assert totals == [alone.total(Context(), pages.ALL_ROWS)] * 3

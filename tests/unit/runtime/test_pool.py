@@ -1,5 +1,6 @@
 """Our own threads: results in order, errors out, and no state that an error, a fork or a second user could spoil."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -168,7 +169,7 @@ def test_spans_cover_the_range_evenly(n, n_parts, grain):
     assert 1 <= len(spans) <= n_parts
     assert spans[0][0] == 0
     assert spans[-1][1] == n
-    assert all(a[1] == b[0] for a, b in zip(spans, spans[1:]))
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(spans))
     sizes = [stop - start for start, stop in spans]
     assert max(sizes) - min(sizes) <= 1
     assert len(spans) == 1 or min(sizes) >= grain

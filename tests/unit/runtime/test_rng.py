@@ -1,11 +1,11 @@
 """Counter-based draws: even, repeatable, and independent of who asks."""
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from arboost.runtime import rng
 
 keys = st.integers(0, 2**64 - 1)

@@ -2,15 +2,15 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
 
 import arboost
+import naive
 
 N_ROWS = 1500
 N_ROUNDS = 4
-LOSS_TOLERANCE, LEAF_TOLERANCE = 1e-5, 2e-5
+TOLERANCE = 1e-5
 VARIANCE_POWER = 1.5
 PARAMS = {"max_depth": 3, "min_child_weight": 10, "lambda": 1, "eta": 0.3, "nthread": 1}
 
@@ -110,7 +110,7 @@ def test_leaves_and_loss(case):
     assert max(node.depth for node in trees[0]) == 3
     found = booster.predict(data, output_margin=True)
     losses = [total_loss(m, labels, weights, formula) for m in (found, expected_margin)]
-    assert losses[0] == pytest.approx(losses[1], rel=LOSS_TOLERANCE)
+    assert losses[0] == pytest.approx(losses[1], rel=TOLERANCE)
 
 
 def check_tree(tree, nodes, cuts, g):
@@ -122,7 +122,7 @@ def check_tree(tree, nodes, cuts, g):
             continue
         value = 0.3 * naive.leaf_weight(node.g, node.h, naive.Params())
         size = 0.3 * sum(abs(g[r]) for r in node.rows) / (node.h + 1)
-        assert tree.threshold[i] == pytest.approx(value, rel=LEAF_TOLERANCE, abs=LEAF_TOLERANCE * size)
+        assert tree.threshold[i] == pytest.approx(value, rel=TOLERANCE, abs=TOLERANCE * size)
 
 
 def test_typical_rows_are_fitted_beside_an_outlier():

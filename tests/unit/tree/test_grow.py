@@ -1,12 +1,13 @@
 """THE growth loop against a tree grown row by row, to the last bit."""
 
-import naive
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
+import pages
+from arboost.kernels.cpu import level
 from arboost.kernels.dtypes import FEW_ROWS
 from arboost.runtime.context import Context
 from arboost.tree import histstore
@@ -167,23 +168,59 @@ def test_all_256_codes_of_a_byte():
     assert any(node.split and node.split.feature == 0 and node.split.bin == 254 for node in nodes)
 
 
+def check_threads(bins, n_bins, gradients, params, sampled=None, dtype=np.uint8):
+    """Any number of threads, cut anywhere, grow the tree of one thread."""
+    page = pages.make_page(bins, n_bins, dtype)
+    expected, expected_margin = grow(page, gradients, params, sampled=sampled)
+    assert expected.tree.n_leaves > 10
+    for seed, n_threads in enumerate(pages.THREADS[1:]):
+        with pages.cut_anywhere(seed):
+            grown, margin = grow(page, gradients, params, n_threads, sampled)
+        assert grown.tree.equals(expected.tree)
+        np.testing.assert_array_equal(margin, expected_margin)
+
+
 @pytest.mark.parametrize("kind", pages.KINDS)
 @pytest.mark.parametrize("policy", ["depthwise", "lossguide"])
 def test_threads_and_chunks_change_nothing(policy, kind):
+    """Enough rows that threads share nodes, and enough slots that they share the scan."""
     rng = np.random.default_rng(8)
-    n_bins = [40, 3, 200, 17] * 18  # two blocks of features
-    bins = pages.make_bins(rng, 700, n_bins, [0.2 * (f % 2) for f in range(len(n_bins))])
-    page = pages.make_page(bins, n_bins)
-    gradients, _, _ = pages.quantized(rng, 700, kind)
-    sampled = np.flatnonzero(rng.random(700) < 0.8).astype(np.int32)
-    params = pages.tree_params(max_depth=0, max_leaves=40, grow_policy=policy)
+    n_bins = [40, 3, 200, 17, 250, 250, 250, 250, 250, 250]
+    bins = pages.make_bins(rng, 60_000, n_bins, [0.2 * (f % 2) for f in range(len(n_bins))])
+    g, h = pages.make_gradients(rng, 60_000, kind)
+    gradients = pages.quantize.quantize(Context(), g + 3 * np.sin(bins[:, 2]).astype(np.float32), h)
+    sampled = np.flatnonzero(rng.random(60_000) < 0.8).astype(np.int32)
+    params = pages.tree_params(max_depth=0, max_leaves=24, grow_policy=policy)
+    assert 3 * level.SPLIT_ROWS < 0.8 * 60_000
+    assert 60_000 * len(n_bins) > 4 * level.BUILD_UPDATES
     for rows in (None, sampled):
-        expected, expected_margin = grow(page, gradients, params, sampled=rows)
-        for seed, n_threads in enumerate(pages.THREADS):
-            with pages.cut_anywhere(seed):
-                grown, margin = grow(page, gradients, params, n_threads, rows)
-            assert grown.tree.equals(expected.tree)
-            np.testing.assert_array_equal(margin, expected_margin)
+        check_threads(bins, n_bins, gradients, params, rows)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_threads_share_blocks_of_features(dtype):
+    rng = np.random.default_rng(9)
+    n_bins = [30] * 140
+    bins = pages.make_bins(rng, 5000, n_bins, [0.1 * (f % 2) for f in range(140)])
+    gradients, _, _ = pages.quantized(rng, 5000, "packed")
+    assert 3 * level.BUILD_UPDATES < 5000 * 140
+    check_threads(bins, n_bins, gradients, pages.tree_params(max_depth=5), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("n_threads", pages.THREADS)
+def test_one_node_shared_by_threads_has_the_right_histogram(n_threads, dtype):
+    """Against a loop over the rows, with more rows than are summed in packed form at once."""
+    rng = np.random.default_rng(10)
+    n_bins = [9] * 12
+    bins = pages.make_bins(rng, 40_000, n_bins, 0.1)
+    g, h = pages.make_gradients(rng, 40_000, "packed")
+    gradients = pages.quantize.quantize(Context(), g + (bins[:, 7] > 4).astype(np.float32), h)
+    params = pages.tree_params(max_depth=1)
+    nodes = naive.grow(bins.tolist(), *pages.unpack(gradients), n_bins, pages.naive_params(params, gradients))
+    with pages.cut_anywhere(n_threads):
+        grown, _ = grow(pages.make_page(bins, n_bins, dtype), gradients, params, n_threads)
+    check_tree(grown.tree, nodes, pages.naive_params(params, gradients))
 
 
 @pytest.mark.parametrize("policy", ["depthwise", "lossguide"])

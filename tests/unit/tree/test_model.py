@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-from forests import random_tree
 
 from arboost.tree.model import NO_PARENT
+from forests import random_tree
 
 
 def naive_depth(tree, i=0):

@@ -2,14 +2,14 @@
 
 import math
 
-import naive
 import numpy as np
-import pages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import naive
+import pages
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree import quantize as quantize_module
@@ -143,7 +143,10 @@ def test_not_a_number_is_refused(bad, where):
         quantize(Context(), *pair)
 
 
-def test_the_limit_between_the_forms_is_in_quanta(monkeypatch):
+def test_the_limits_between_the_forms(monkeypatch):
+    """Nothing is as large as the largest everywhere, so stricter limits leave planes only."""
     g, h = pages.make_gradients(np.random.default_rng(2), 300, "packed")
-    monkeypatch.setattr(quantize_module, "MIN_MEAN_QUANTA", 2**40)
+    assert len(quantize(Context(), g, h).planes) == 1
+    monkeypatch.setattr(quantize_module, "SMALL_RANGE_BITS", 0)
+    monkeypatch.setattr(quantize_module, "FINE_BITS", 60)
     assert len(quantize(Context(), g, h).planes) == 2

@@ -11,7 +11,8 @@ from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS, NO_HIST
 from arboost.kernels.jit import kernel, part
 from arboost.kernels.scalar import leaf_weight
 
-NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED = range(8)
+NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED, BATCH, ORDERED_ROWS = range(10)
+N_COUNTS = 10
 
 
 @part

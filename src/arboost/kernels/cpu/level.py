@@ -1,22 +1,23 @@
-"""The two steps of growth for a set of nodes, each one call for a whole team of threads.
+"""The two steps of growth for a set of nodes, carried out by a whole team of threads.
 
-`open_level`: split the rows of the batch, make children, build the histograms that cannot be had by subtraction.
-`find_level`: subtract, find the best split of every new node, list those that have one.
-Between the two, workers of a cluster add up their histograms. The parts are the kernels of the sibling modules;
-here is only who does which part of the work. A team's result does not depend on its size: sums are integers.
+OPEN: split the rows of the batch, make children, build the histograms that cannot be had by subtraction.
+FIND: subtract, find the best split of every new node, list those that have one.
+Between the two, workers of a cluster add up their histograms. The parts are those of the sibling modules; here is
+only who does which part of the work. The result does not depend on the size of the team: sums are integers.
 
     page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
-    rowsets = (current, temp, rows, n_left, pieces)    plan = (limits, free, builds, subtracts, evals, counts)
-    store = (acc, partial, bounds, hist)
+    rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
+    store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best)
 """
 
 from numba import int64
 
 from arboost.kernels.cpu import expand, histogram, partition, split
-from arboost.kernels.cpu.team import barrier, enter, leave
-from arboost.kernels.dtypes import BLOCK_FEATURES
+from arboost.kernels.cpu.team import STOP, await_order, barrier, post
+from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import kernel, part
 
+OPEN, FIND = STOP + 1, STOP + 2
 SPLIT_ROWS = 8_192  # work that is worth a thread: rows to partition,
 BUILD_UPDATES = 100_000  # (row, feature) additions,
 MERGE_SLOTS = 32_768  # slots to add or subtract,
@@ -30,9 +31,9 @@ def _share(work, grain, n_threads):
 
 
 @part
-def _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
-    """Partition the batch's rows; True if the call was given up."""
-    current, temp, rows, n_left, pieces = rowsets
+def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_threads):
+    """Partition the batch's rows; True if the team was given up."""
+    rows, temp, n_left, pieces = rowsets
     n = expand.count_rows(nodes, batch)
     share = _share(n, SPLIT_ROWS, n_threads)
     if thread < share:
@@ -95,30 +96,30 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
             histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
 
 
-@kernel
-def open_level(page, nodes, batch, rowsets, missing_code, gradients, plan, store, patience, team, thread, n_threads):
-    """Open the nodes of `batch` (none: build the root, which is planned already) and build what is new."""
-    enter(team, n_threads)
+@part
+def _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
+    """Open the batch (none: build the root, which is planned already) and build what is new."""
     limits, free, builds, subtracts, evals, counts = plan
-    rows = rowsets[0]
-    if batch.shape[0] > 0:
-        rows = rowsets[2]
-        if _split(page, nodes, batch, rowsets, missing_code, team, thread, n_threads):
+    rows = rowsets[0][: counts[expand.ORDERED_ROWS]]  # empty: still in their first order
+    n_batch = counts[expand.BATCH]
+    if n_batch > 0:
+        batch = search[0][:n_batch]
+        if _split(page, nodes, batch, rows, rowsets, missing_code, team, thread, n_threads):
             return
+        rows = rowsets[0]
         if thread == 0:
-            expand.expand_nodes(nodes, batch, rowsets[3], limits, free, builds, subtracts, evals, counts)
+            expand.expand_nodes(nodes, batch, rowsets[2], limits, free, builds, subtracts, evals, counts)
         if barrier(team, n_threads):
             return
     n_builds = counts[expand.BUILDS]
     if n_builds > 0:
         n_rows = counts[expand.BUILD_ROWS]
         _build(page, rows, gradients, builds[:n_builds], n_rows, store, team, thread, n_threads)
-    leave(team, thread, n_threads, patience)
 
 
 @part
 def _subtract(plan, hist, thread, n_threads):
-    """Turn parents' buffers into those of their larger children; returns True if there was anything to do."""
+    """Turn parents' buffers into those of their larger children; True if there was anything to do."""
     n_subtracts = plan[5][expand.SUBTRACTS]
     if n_subtracts == 0:
         return False
@@ -130,14 +131,15 @@ def _subtract(plan, hist, thread, n_threads):
     return True
 
 
-@kernel
-def find_level(page, nodes, rows, gradients, plan, hist, allowed, reg, best, opened, patience, team, thread, n_threads):
-    """Find the best split of every node in the plan's evals; opened OUT lists the nodes that have one."""
-    enter(team, n_threads)
+@part
+def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
+    """Find the best split of every node in the plan's evals; `opened` lists the nodes that have one."""
     _, free, _, _, all_evals, counts = plan
+    _, opened, allowed, reg, best = search
     evals = all_evals[: counts[expand.EVALS]]
+    rows = rowsets[0][: counts[expand.ORDERED_ROWS]]
     slot_ptr, n_bins = page[2], page[3]
-    n, n_features = int64(evals.shape[0]), n_bins.shape[0]
+    n, n_features = int64(evals.shape[0]), int64(n_bins.shape[0])
     n_by_rows = counts[expand.BY_ROWS_EVALS]
     if _subtract(plan, hist, thread, n_threads) and barrier(team, n_threads):
         return
@@ -146,28 +148,36 @@ def find_level(page, nodes, rows, gradients, plan, hist, allowed, reg, best, ope
         pairs = n * n_features
         span = pairs * thread // share, pairs * (thread + 1) // share
         split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, span[0], span[1])
-    share = _share(n_by_rows * n_features * 128, FIND_SLOTS, n_threads)
+    share = _share(n_by_rows * n_features * FEW_ROWS, FIND_SLOTS, n_threads)
     if n_by_rows > 0 and thread < share:
-        g_values, h_values, packings, _ = gradients
+        shift = gradients[2][0, 0]
+        data = (page[1], rows, gradients[0], gradients[1], shift)
         span = n * thread // share, n * (thread + 1) // share
-        split.find_splits_by_rows(
-            nodes,
-            evals,
-            page[1],
-            rows,
-            g_values,
-            h_values,
-            packings[0, 0],
-            n_bins,
-            allowed,
-            reg,
-            best,
-            span[0],
-            span[1],
-        )
+        split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, span[0], span[1])
     if barrier(team, n_threads):
         return
     if thread == 0:
-        split.select_splits(nodes, evals, best, reg, 0, n)
+        split.select_splits(nodes, evals, best, reg, int64(0), n)
         expand.open_nodes(nodes, evals, free, counts, opened)
-    leave(team, thread, n_threads, patience)
+
+
+@kernel
+def carry_out(order, page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
+    """The leader (thread 0) carries out one order; a follower all orders until it is sent home.
+
+    For a follower, `order` is the number of orders that were posted before it came.
+    """
+    if thread == 0:
+        post(team, order, n_threads)
+    n_seen = order
+    while True:
+        if thread > 0:
+            order = await_order(team, n_seen)
+            n_seen += 1
+        if order == OPEN:
+            _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads)
+        elif order == FIND:
+            _find(page, nodes, rowsets, gradients, plan, store[3], search, team, thread, n_threads)
+        # all must be through before the leader goes on, or a follower would read the next plan
+        if order == STOP or barrier(team, n_threads) or thread == 0:
+            return

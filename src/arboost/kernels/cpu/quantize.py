@@ -6,7 +6,6 @@ from numba import int64, uint32
 from arboost.kernels.jit import kernel
 
 _MAGNITUDE = uint32(0x7FFFFFFF)
-ENOUGH = 16384  # quanta that keep all digits that matter: a larger value counts no further in the sums below
 
 
 @kernel
@@ -30,16 +29,17 @@ def gradient_bits(g_bits, h_bits, start, stop):
 def pack_gradients(g, h, scales, shift, values, start, stop):
     """values[i] = (round(g * scale) << shift) + round(h * scale); returns sums of |g| and h in quanta.
 
-    In these sums a value counts as at most ENOUGH: a few huge ones must not hide that typical ones have no digits.
-    Zero counts as ENOUGH: it needs none.
+    scales = [of g, of h, enough quanta of g, of h]: in the sums a value counts as at most `enough`, so that a few huge
+    ones cannot hide that typical ones have no digits; zero counts as enough, because it needs none.
     """
     g_scale, h_scale = scales[0], scales[1]
+    g_enough, h_enough = int64(scales[2]), int64(scales[3])
     g_sum, h_sum = int64(0), int64(0)
     for i in range(start, stop):
         gq = int64(np.rint(np.float64(g[i]) * g_scale))
         hq = int64(np.rint(np.float64(h[i]) * h_scale))
-        g_sum += ENOUGH if g[i] == 0 else min(abs(gq), ENOUGH)
-        h_sum += ENOUGH if h[i] == 0 else min(hq, ENOUGH)
+        g_sum += g_enough if g[i] == 0 else min(abs(gq), g_enough)
+        h_sum += h_enough if h[i] == 0 else min(hq, h_enough)
         values[i] = (gq << shift) + hq
     return g_sum, h_sum
 

@@ -176,10 +176,12 @@ def _collect(sums, occupied, n, bins, g_left, h_left):
 
 
 @part
-def find_splits_by_rows(
-    nodes, evals, columns, rows, g_values, h_values, shift, n_bins, allowed, reg, best, start, stop
-):
-    """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows."""
+def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, start, stop):
+    """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows.
+
+    data = (columns, rows, g_values, h_values, shift): with shift > 0, g_values hold both, packed.
+    """
+    columns, rows, g_values, h_values, shift = data
     n_features = n_bins.shape[0]
     size = _widest(n_bins)
     bins, score = np.empty(size, np.int64), np.empty(size, np.float64)

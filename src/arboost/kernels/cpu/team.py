@@ -1,25 +1,30 @@
-"""Threads that go through one kernel together: who enters when, barriers, and a short wait for the next call.
+"""Threads that go through one kernel together: a leader with orders, followers, and barriers.
 
-A kernel for a team takes (team, thread, n_threads) last, calls `enter` first and `leave` last. Entering is in
-turn, so that threads do not fight for the GIL on their way in; leaving waits for all, then a worker stays for a
-moment in case the next call is near: a call then costs microseconds, not a wake-up. `team` is one int64 array,
-one cache line per word. A thread that must not go on (its caller was interrupted) sets ABORT and nobody waits.
+The leader is the thread that runs the Python loop. Followers enter the kernel once per tree and stay in compiled
+code: the leader posts an order, all carry it out, and the next order costs a memory write instead of a wake-up under
+the GIL. `team` is one int64 array, a word per cache line. Whoever must give up sets ABORT, and nobody waits any more.
 """
 
-from numba import int64
-
 from arboost.kernels.intrinsics import atomic_add, atomic_load, atomic_store, relax, yield_core
-from arboost.kernels.jit import kernel, part
+from arboost.kernels.jit import part
 
-# words, one per cache line: call number, threads inside, barrier, and tickets for workers from TICKETS on
-CALL, TURN, ARRIVED, GENERATION, ABORT, TICKETS = 0, 8, 16, 24, 32, 40
-LINE = 8
-YIELD_SPINS = 2_000  # about 50 us of waiting before each next look lets other threads run
+ORDER, POSTED, ARRIVED, GENERATION, ABORT, N_WORDS = 0, 8, 16, 24, 32, 40
+STOP = 0  # the order that sends followers home
+PATIENT_SPINS = 2_000  # looks, about 50 us, before every further look lets other threads run
+
+
+@part
+def _pause(spins):
+    """Wait a little; longer after many looks, so that a busy machine is not kept from its work."""
+    if spins > PATIENT_SPINS:
+        yield_core()
+    else:
+        relax()
 
 
 @part
 def barrier(team, n_threads):
-    """Wait for all threads of the team; True if the call was given up."""
+    """Wait for all threads of the team; True if the team was given up."""
     if n_threads == 1:
         return False
     generation = atomic_load(team, GENERATION)
@@ -30,39 +35,25 @@ def barrier(team, n_threads):
         spins = 0
         while atomic_load(team, GENERATION) == generation and atomic_load(team, ABORT) == 0:
             spins += 1
-            if spins > YIELD_SPINS:
-                yield_core()
-            else:
-                relax()
+            _pause(spins)
     return atomic_load(team, ABORT) != 0
 
 
 @part
-def enter(team, n_threads):
-    """Let the next thread in."""
+def post(team, order, n_threads):
+    """The leader's call: let followers see a new order."""
     if n_threads > 1:
-        atomic_add(team, TURN, 1)
+        atomic_store(team, ORDER, order)
+        atomic_add(team, POSTED, 1)
 
 
 @part
-def leave(team, thread, n_threads, patience):
-    """Wait for all; a worker then waits up to `patience` looks for its next ticket."""
-    if n_threads > 1 and not barrier(team, n_threads) and thread > 0:
-        _await(team, thread, atomic_load(team, TICKETS + LINE * thread), patience)
-
-
-@part
-def _await(team, thread, last_ticket, patience):
-    spins = int64(0)
-    while spins < patience:
-        if atomic_load(team, TICKETS + LINE * thread) != last_ticket and atomic_load(team, TURN) >= thread:
-            return True
+def await_order(team, n_seen):
+    """A follower's wait for order number n_seen + 1; STOP if the team was given up."""
+    spins = 0
+    while atomic_load(team, POSTED) == n_seen:
+        if atomic_load(team, ABORT) != 0:
+            return STOP
         spins += 1
-        relax()
-    return False
-
-
-@kernel
-def await_ticket(team, thread, last_ticket, patience):
-    """True once this worker has a new ticket and its turn has come; False if that takes too long."""
-    return _await(team, thread, last_ticket, patience)
+        _pause(spins)
+    return atomic_load(team, ORDER)
