@@ -55,6 +55,7 @@ class Learner:
         self._resolved: Resolved | None = None
         self._warned = False
         self._ctx: Context | None = None
+        self._base_margin: tuple[np.ndarray | None, np.ndarray] | None = None  # made from this base_score
         self._loss: Loss | None = None
         self._metrics: list[Metric] | None = None
         self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
@@ -76,7 +77,7 @@ class Learner:
         merged = merge(self.params, params)
         self._warned = self._warned and merged.keys() <= self.params.keys()  # a new name is looked at once
         self.params = merged
-        self._resolved = self._ctx = self._metrics = self._loss = None
+        self._resolved = self._ctx = self._metrics = self._loss = self._base_margin = None
         if "base_score" in normalize(params):
             self.base_score = None  # the given one is in force from now on, also in a trained model
             self._margins.clear()
@@ -136,13 +137,17 @@ class Learner:
 
     def base_margin(self) -> np.ndarray:
         """(K,) float32: where every row's margin starts."""
-        return fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs)
+        kept = self._base_margin
+        if kept is None or kept[0] is not self.base_score:
+            kept = (self.base_score, fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs))
+            self._base_margin = kept if self.base_score is not None else None
+        return kept[1]
 
     def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
         """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
         n_outputs = self.n_outputs
         if base_margin is None or base_margin.size == 0:
-            return np.tile(self.base_margin(), (n_rows, 1))
+            return np.full((n_rows, n_outputs), self.base_margin())
         if base_margin.size != n_rows * n_outputs:
             raise XGBoostError(
                 f"base_margin has {base_margin.size} values; {n_rows} rows x {n_outputs} outputs are expected."
