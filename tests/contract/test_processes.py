@@ -20,7 +20,7 @@ import pytest
 import arboost
 from boosting_cases import make_features, make_label
 
-X = make_features(20_000, missing=0.1)
+X = make_features(40_000, missing=0.1)  # enough for threads to work together on a tree
 Y = make_label("reg:squarederror", X)
 PARAMS = {"max_depth": 5, "nthread": 4, "subsample": 0.9}
 

@@ -19,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 
 import arboost
-from arboost.callback import EarlyStopping
+from arboost.callback import EarlyStopping, TrainingCallback
 from arboost.kernels.cpu import level
 from arboost.runtime import pool
 from arboost.tree import grow
@@ -277,6 +277,34 @@ def test_a_thread_of_ones_own(fine):
     for worker in workers:
         worker.join()
     assert found == [expected] * 3
+
+
+class PoolTaker(TrainingCallback):
+    """Takes the pool away for every second round, as another thread that trains would."""
+
+    def before_iteration(self, model, epoch, evals_log):
+        if epoch % 2:
+            self.taken = pool._current_pool().busy
+            assert self.taken.acquire(blocking=False)
+        return False
+
+    def after_iteration(self, model, epoch, evals_log):
+        if epoch % 2:
+            self.taken.release()
+        return False
+
+
+def test_a_pool_that_comes_and_goes(fine):
+    params = {"nthread": 3, "subsample": 0.8}
+    assert raw(params, n_rounds=6, callbacks=[PoolTaker()]) == raw(params, n_rounds=6)
+
+
+def test_trees_now_large_now_small(monkeypatch):
+    """The number of sampled rows wavers around the size from which threads are called."""
+    params = {"nthread": 3, "subsample": 0.5}
+    expected = raw({**params, "nthread": 1}, n_rounds=12)
+    monkeypatch.setattr(grow, "TEAM_UPDATES", 250 * X.shape[1])
+    assert raw(params, n_rounds=12) == expected
 
 
 def test_with_or_without_an_audience():
