@@ -282,6 +282,8 @@ def test_a_thread_of_ones_own(fine):
 class PoolTaker(TrainingCallback):
     """Takes the pool away for every second round, as another thread that trains would."""
 
+    taken = None
+
     def before_iteration(self, model, epoch, evals_log):
         if epoch % 2:
             self.taken = pool._current_pool().busy
@@ -289,14 +291,22 @@ class PoolTaker(TrainingCallback):
         return False
 
     def after_iteration(self, model, epoch, evals_log):
-        if epoch % 2:
-            self.taken.release()
+        self.give_back()
         return False
+
+    def give_back(self):
+        if self.taken is not None:
+            self.taken.release()
+            self.taken = None
 
 
 def test_a_pool_that_comes_and_goes(fine):
     params = {"nthread": 3, "subsample": 0.8}
-    assert raw(params, n_rounds=6, callbacks=[PoolTaker()]) == raw(params, n_rounds=6)
+    taker = PoolTaker()
+    try:
+        assert raw(params, n_rounds=6, callbacks=[taker]) == raw(params, n_rounds=6)
+    finally:
+        taker.give_back()
 
 
 def test_trees_now_large_now_small(monkeypatch):

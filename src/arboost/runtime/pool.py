@@ -129,7 +129,6 @@ class Team:
         pool = _current_pool()
         if self._n_threads > 1 and pool.busy.acquire(blocking=False):
             self._pool = pool
-            self._words = np.zeros(words.N_WORDS, np.int64)
             for thread, worker in enumerate(pool.take(self._n_threads - 1), start=1):
                 self._workers.append(worker)
                 worker.give(self._follow, [(0, *args, self._words, thread, self._n_threads)])
@@ -147,7 +146,7 @@ class Team:
         n_threads = 1 if alone or self._pool is None else self._n_threads
         self._kernel(order, *args, self._words, 0, n_threads)
         if self._words[words.ABORT]:
-            self.stop()
+            self.stop()  # raises what went wrong in a follower
             raise RuntimeError("a thread left a kernel before its end")
 
     def stop(self) -> bool:
@@ -156,8 +155,9 @@ class Team:
         workers, self._workers = self._workers, []
         if pool is None:
             return False
+        team, self._words = self._words, np.zeros(words.N_WORDS, np.int64)
         try:
-            self._words[words.ABORT] = 1
+            team[words.ABORT] = 1
             for worker in workers:
                 worker.wait()
         except BaseException:

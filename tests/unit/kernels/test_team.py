@@ -1,4 +1,4 @@
-"""Several threads in one kernel: barriers hold, errors let everyone go, and the next call works."""
+"""Several threads in one kernel: orders reach all, barriers hold, and whoever fails keeps nobody waiting."""
 
 import threading
 
@@ -6,91 +6,149 @@ import numba
 import numpy as np
 import pytest
 
-from arboost.kernels.cpu import team as words
-from arboost.kernels.cpu.team import barrier, enter, leave
+from arboost.kernels.cpu.team import STOP, await_order, barrier, post
 from arboost.runtime import pool
+from arboost.runtime.pool import Team
 
 THREADS = (1, 2, 3, 8)
 
 
 @numba.njit(nogil=True)
-def ring(values, rounds, patience, team, thread, n_threads):
-    """Each round, every thread copies its neighbour's number plus one: right only if all wait for all."""
-    enter(team, n_threads)
-    for k in range(rounds):
-        seen = values[k % 2, (thread + 1) % n_threads]
-        values[(k + 1) % 2, thread] = seen + 1
-        if barrier(team, n_threads):
+def ring(order, values, team, thread, n_threads):
+    """Order n: n times, every thread copies its neighbour's number plus one. Right only if all wait for all."""
+    if thread == 0:
+        post(team, order, n_threads)
+    n_seen = order
+    while True:
+        if thread > 0:
+            order = await_order(team, n_seen)
+            n_seen += 1
+        for k in range(order):
+            values[(k + 1) % 2, thread] = values[k % 2, (thread + 1) % n_threads] + 1
+            if barrier(team, n_threads):
+                return
+        if order == STOP or barrier(team, n_threads) or thread == 0:
             return
-    leave(team, thread, n_threads, patience)
+
+
+def make_values(n_threads=8):
+    return np.zeros((2, n_threads), np.int64)
 
 
 @pytest.mark.parametrize("n_threads", THREADS)
-def test_nobody_passes_a_barrier_early(n_threads):
-    for rounds in (1, 2, 50, 51):
-        values = np.zeros((2, n_threads), np.int64)
-        pool.run_team(n_threads, ring, values, rounds)
-        assert values[rounds % 2].tolist() == [rounds] * n_threads
+def test_orders_one_after_the_other(n_threads):
+    values = make_values(n_threads)
+    team = Team(n_threads, ring)
+    for _ in range(5):
+        team.start((values,))
+        for n in (1, 2, 50, 51):
+            values[:] = 0
+            team.order(n, (values,))
+            assert values[n % 2].tolist() == [n] * n_threads
+        assert team.stop() == (n_threads > 1)
+        assert pool.run_tasks(n_threads, pow, [(3, 2)] * 9) == [9] * 9
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
-def test_teams_and_tasks_take_turns(n_threads):
-    """Workers stay awake between calls of either kind, and teams of any size follow each other."""
-    for i in range(30):
-        size = 1 + i % n_threads
-        values = np.zeros((2, size), np.int64)
-        pool.run_team(size, ring, values, 3)
-        assert values[1].tolist() == [3] * size
-        assert pool.run_tasks(n_threads, pow, [(i, 2)] * 5) == [i * i] * 5
+def test_an_order_for_the_leader_alone():
+    """Followers sleep through it, and take the next one."""
+    values = make_values(3)
+    team = Team(3, ring)
+    team.start((values,))
+    for n in (4, 6):
+        values[:] = 0
+        team.order(n, (values,), alone=True)
+        assert values[0].tolist() == [n, 0, 0]
+        values[:] = 0
+        team.order(n, (values,))
+        assert values[0].tolist() == [n] * 3
+    team.stop()
 
 
-@pytest.mark.parametrize("failing", [0, 1, 2])
-def test_an_error_in_one_thread_frees_the_others(failing):
+def test_before_the_start_and_after_the_end_the_leader_is_alone():
+    values = make_values(2)
+    team = Team(2, ring)
+    team.order(2, (values,))
+    assert values[0].tolist() == [2, 0]
+    team.start((values,))
+    assert team.stop()
+    assert not team.stop()
+    values[:] = 0
+    team.order(2, (values,))
+    assert values[0].tolist() == [2, 0]
+
+
+def test_stopping_without_an_order():
+    for _ in range(50):
+        team = Team(3, ring)
+        team.start((make_values(3),))
+        assert team.stop()
+    assert pool.run_tasks(3, abs, [(-1,)] * 3) == [1] * 3
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_follower_that_fails_frees_the_others(failing):
     def flaky(*args):
         if args[-2] == failing:
             raise ValueError("in one thread")
         ring(*args)
 
     for _ in range(3):
-        with pytest.raises(ValueError, match="in one thread"):
-            pool.run_team(3, flaky, np.zeros((2, 3), np.int64), 4)
-    values = np.zeros((2, 3), np.int64)  # threads of a failed call may still write to its arrays for a moment
-    pool.run_team(3, ring, values, 4)
+        team = Team(3, flaky)
+        values = make_values(3)  # threads of a failed call may still write to its arrays for a moment
+        team.start((values,))
+        with pytest.raises((ValueError, RuntimeError)):
+            team.order(4, (values,))
+        team.stop()
+    team, values = Team(3, ring), make_values(3)
+    team.start((values,))
+    team.order(4, (values,))
+    team.stop()
     assert values[0].tolist() == [4] * 3
 
 
-def test_a_call_that_was_given_up_returns():
-    """Alone in a team of two whose other member never comes: ABORT ends the wait."""
-    team = np.zeros(words.TICKETS + 2 * words.LINE, np.int64)
-    team[words.ABORT] = 1
-    ring(np.zeros((2, 2), np.int64), 5, 0, team, 0, 2)
+def test_a_leader_that_fails_can_send_the_others_home():
+    def flaky(*args):
+        if args[-2] == 0:
+            raise KeyboardInterrupt
+        ring(*args)
+
+    team = Team(3, flaky)
+    team.start((make_values(3),))
+    with pytest.raises(KeyboardInterrupt):
+        team.order(4, (make_values(3),))
+    assert team.stop()
+    assert pool.run_tasks(3, abs, [(-1,)] * 3) == [1] * 3
 
 
 def test_while_the_pool_is_busy_a_team_is_one_thread():
-    seen = []
+    values = make_values(4)
 
-    def record(patience, team, thread, n_threads):
-        seen.append((thread, n_threads))
+    def work(_):
+        team = Team(4, ring)
+        team.start((values,))
+        team.order(2, (values,))
+        return team.stop()
 
-    pool.run_tasks(2, lambda _: pool.run_team(4, record), [(0,), (1,)])
-    assert seen == [(0, 1), (0, 1)]
+    assert pool.run_tasks(2, work, [(0,), (1,)]) == [False, False]
+    outer = Team(2, ring)
+    outer.start((make_values(2),))
+    assert work(0) is False
+    assert outer.stop()
 
 
 def test_two_python_threads_at_once():
+    """One of them has the pool, the other works alone; both are right."""
     failures = []
 
     def user(n_threads):
-        for rounds in range(1, 60):
-            values = np.zeros((2, n_threads), np.int64)
-            width = []
-
-            def call(*args, values=values, rounds=rounds, width=width):
-                width.append(args[-1])
-                ring(values, rounds, *args)
-
-            pool.run_team(n_threads, call)
-            if values[rounds % 2, : width[0]].tolist() != [rounds] * width[0]:
-                failures.append((n_threads, rounds))
+        team, values = Team(n_threads, ring), make_values(n_threads)
+        for n in range(1, 60):
+            values[:] = 0
+            team.start((values,))
+            team.order(n, (values,))
+            width = n_threads if team.stop() else 1
+            if values[n % 2, :width].tolist() != [n] * width:
+                failures.append((n_threads, n))
 
     users = [threading.Thread(target=user, args=(n,)) for n in (2, 3)]
     for thread in users:
