@@ -6,14 +6,13 @@ MAX_ARGUMENTS = 12
 
 # Kernels allowed more arguments: "module.function" -> why splitting it would be worse.
 MORE_ARGUMENTS: dict[str, str] = {
-    "kernels.cpu.histogram.build_histograms": "separate accumulator and outputs, so that threads share none",
     "kernels.cpu.predict.pack_tree": "a tree's five arrays in, the packed forest's six arrays out",
-    "kernels.cpu.split.find_splits_by_rows": "a histogram kernel and a split kernel in one, for nodes of few rows",
 }
 
 # Kernels, or whole modules of them, whose work is not a range: "module" or "module.function" -> why.
 WITHOUT_RANGE: dict[str, str] = {
     "kernels.cpu.expand": "bookkeeping of one node table: microseconds, and each step needs the one before",
+    "kernels.cpu.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
     "kernels.cpu.predict.pack_tree": "one tree is packed by one walk from its root",
 }
 
@@ -58,7 +57,7 @@ def test_no_numba_threads_and_no_fastmath(modules):
 
 
 def test_only_jit_compiles(modules):
-    """Everything else says @kernel or @scalar, so that flags and cache are decided in one place."""
+    """Everything else says @kernel, @part or @scalar, so that flags and cache are decided in one place."""
     wrong = []
     for module in modules:
         if module.name == "kernels.jit" or module.name in OWN_COMPILATION:

@@ -28,6 +28,7 @@ class _Worker:
         self._tasks: Sequence[tuple] = ()
         self._results: list[Any] = []
         self._error: BaseException | None = None
+        self._dismissed = False
         _thread.start_new_thread(self._serve, ())
 
     def give(self, kernel: Callable, tasks: Sequence[tuple]) -> None:
@@ -42,9 +43,17 @@ class _Worker:
             raise self._error
         return results
 
+    def dismiss(self) -> None:
+        """Let the thread end, after the work it may still have; nobody waits for that any more."""
+        self._dismissed = True
+        if self._go.locked():
+            self._go.release()
+
     def _serve(self) -> None:
         while True:
             self._go.acquire()
+            if self._dismissed:
+                return
             try:
                 self._results = [self._kernel(*args) for args in self._tasks]
             except BaseException as error:  # handed to the caller in wait()
@@ -78,8 +87,11 @@ def _current_pool() -> _Pool:
 
 
 def _abandon(pool: _Pool) -> None:
-    """Start afresh after an error or Ctrl-C: a worker of the old pool may still be at work, and sleeps after it."""
+    """Start afresh after an error or Ctrl-C: a worker of the old pool may still be at work, and ends after it."""
     global _pool
+    for worker in pool.workers:
+        worker.dismiss()
+    pool.workers.clear()  # a thread that has just looked this pool up makes new ones
     if _pool is pool:
         _pool = _Pool()
 

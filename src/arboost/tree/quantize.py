@@ -31,6 +31,7 @@ class QuantizedGradients:
     packings: np.ndarray
     g_unit: float
     h_unit: float
+    sums: tuple[int, int] | None = None  # of all workers' rows, where packing has added them up already
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -39,6 +40,8 @@ class QuantizedGradients:
 
     def total(self, ctx: Context, rows: np.ndarray) -> tuple[int, int]:
         """Integer sums (g, h) over `rows` (empty: all rows)."""
+        if self.sums is not None and not len(rows):
+            return self.sums
         n = len(rows) or len(self.planes[0])
         shift = int(self.packings[0, 0])
         if shift:
@@ -96,12 +99,12 @@ def _pack(
     scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
     values = np.empty(len(g), np.int64)
     parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
-    sums = ctx.comm.allreduce_sum(np.array([sum(p[0] for p in parts), sum(p[1] for p in parts)], np.int64))
+    sums = ctx.comm.allreduce_sum(np.array(parts, np.int64).sum(axis=0))
     fine_h = min_h == max_h or sums[1] >= need_h * n_total
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
-    return QuantizedGradients((values,), packing, 1.0 / g_scale, h_unit)
+    return QuantizedGradients((values,), packing, 1.0 / g_scale, h_unit, (int(sums[2]), int(sums[3])))
 
 
 def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:

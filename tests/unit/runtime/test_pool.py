@@ -72,6 +72,20 @@ def test_after_an_error_nothing_of_it_comes_back():
     assert pool.run_tasks(2, double, numbers(4)) == [0, 2, 4, 6]
 
 
+def test_a_pool_that_was_abandoned_can_still_be_used(monkeypatch):
+    """Another thread may have looked it up just before the error, and takes it just after."""
+    old = pool._current_pool()
+
+    def fail(_):
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        pool.run_tasks(3, fail, numbers(3))
+    assert pool._current_pool() is not old
+    monkeypatch.setattr(pool, "_pool", old)
+    assert pool.run_tasks(3, double, numbers(5)) == [0, 2, 4, 6, 8]
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux shows them")
 def test_errors_leave_no_threads_behind():
     def fail(_):

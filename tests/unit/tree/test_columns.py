@@ -17,6 +17,16 @@ def make_nodes(depths):
     return nodes, np.arange(len(depths), dtype=np.int32)
 
 
+def masks(sampler, nodes, evals):
+    """The mask of every node, one row each."""
+    if not sampler.per_node:
+        return np.repeat(sampler.allowed(), len(evals), axis=0)
+    out = np.full((len(evals) + 1, sampler.allowed().shape[1]), 9, np.uint8)  # room for more nodes than there are
+    sampler.write_allowed(nodes, evals, out)
+    assert (out[-1] == 9).all()
+    return out[:-1]
+
+
 def n_chosen(rate, n):
     """XGBoost's count: a float32 product, cut off, at least one."""
     return n if rate == 1 else max(1, int(np.float32(rate) * np.float32(n)))
@@ -25,41 +35,42 @@ def n_chosen(rate, n):
 @given(st.tuples(rates, rates, rates), st.integers(1, 60), st.integers(0, 2**64 - 1))
 def test_counts_and_nesting(by, n_features, key):
     nodes, evals = make_nodes([0, 1, 1, 2, 2, 2, 2])
-    allowed = ColumnSampler(by, n_features, None, key).allowed(nodes, evals).astype(bool)
+    allowed = masks(ColumnSampler(by, n_features, None, key), nodes, evals).astype(bool)
     n_tree = n_chosen(by[0], n_features)
     n_level = n_chosen(by[1], n_tree)
     n_node = n_chosen(by[2], n_level)
     assert set(allowed.sum(axis=1)) == {n_node}
     assert allowed.any(axis=0).sum() <= n_tree
     for depth in range(3):
-        assert allowed[nodes["depth"][: len(allowed)] == depth].any(axis=0).sum() <= n_level
-    again = ColumnSampler(by, n_features, None, key).allowed(nodes, evals[::-1]).astype(bool)
-    if len(allowed) > 1:
-        np.testing.assert_array_equal(again[::-1], allowed)  # who asks first does not matter
+        assert allowed[nodes["depth"] == depth].any(axis=0).sum() <= n_level
+    again = masks(ColumnSampler(by, n_features, None, key), nodes, evals[::-1]).astype(bool)
+    np.testing.assert_array_equal(again[::-1], allowed)  # who asks first does not matter
 
 
 @pytest.mark.parametrize("rate, n_features, n", [(0.7, 10, 7), (0.9, 10, 9), (0.3, 10, 3), (0.01, 10, 1), (0.5, 5, 2)])
 def test_counts_as_xgboost_has_them(rate, n_features, n):
     rate = float(np.float32(rate))  # as parameters arrive
     nodes, evals = make_nodes([0])
-    assert ColumnSampler((rate, 1.0, 1.0), n_features, None, 3).allowed(nodes, evals).sum() == n
+    assert masks(ColumnSampler((rate, 1.0, 1.0), n_features, None, 3), nodes, evals).sum() == n
 
 
 def test_all_columns_is_one_row_for_all_nodes():
-    nodes, evals = make_nodes([1, 1, 1])
-    allowed = ColumnSampler((1.0, 1.0, 1.0), 5, None, 0).allowed(nodes, evals)
-    assert allowed.tolist() == [[1] * 5]
-    assert allowed.dtype == np.uint8
+    sampler = ColumnSampler((1.0, 1.0, 1.0), 5, None, 0)
+    assert not sampler.per_node
+    assert sampler.allowed().tolist() == [[1] * 5]
+    assert sampler.allowed().dtype == np.uint8
+    assert not ColumnSampler((0.5, 1.0, 1.0), 5, None, 0).per_node
+    assert ColumnSampler((1.0, 0.5, 1.0), 5, None, 0).per_node
 
 
 def test_a_level_shares_its_sample_and_the_tree_its_own():
     nodes, evals = make_nodes([1, 1, 1, 2, 2])
-    by_level = ColumnSampler((1.0, 0.5, 1.0), 40, None, 9).allowed(nodes, evals)
+    by_level = masks(ColumnSampler((1.0, 0.5, 1.0), 40, None, 9), nodes, evals)
     assert len({row.tobytes() for row in by_level[:3]}) == 1
     assert len({row.tobytes() for row in by_level}) == 2
-    by_node = ColumnSampler((1.0, 1.0, 0.5), 40, None, 9).allowed(nodes, evals)
+    by_node = masks(ColumnSampler((1.0, 1.0, 0.5), 40, None, 9), nodes, evals)
     assert len({row.tobytes() for row in by_node}) == 5
-    keys = {ColumnSampler((0.5, 1.0, 1.0), 40, None, key).allowed(nodes, evals).tobytes() for key in range(5)}
+    keys = {masks(ColumnSampler((0.5, 1.0, 1.0), 40, None, key), nodes, evals).tobytes() for key in range(5)}
     assert len(keys) == 5
 
 
@@ -70,7 +81,7 @@ def test_weights():
     counts = np.zeros(6)
     for key in range(500):
         for by in ((0.34, 1.0, 1.0), (1.0, 1.0, 0.34)):
-            counts += ColumnSampler(by, 6, weights, key).allowed(nodes, evals)[0]
+            counts += masks(ColumnSampler(by, 6, weights, key), nodes, evals)[0]
     assert counts[[0, 4]].tolist() == [0, 0]
     assert counts.sum() == 1000 * 2
     assert counts[3] > 1.5 * counts[[1, 2, 5]].max()

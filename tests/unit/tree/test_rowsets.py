@@ -45,7 +45,9 @@ def test_sampled_rows_are(bins):
 def test_room_for_many_nodes(bins):
     rowsets = RowSets(Context(), pages.make_page(bins, N_BINS))
     for n in (0, 1, 64, 65, 1000):
-        assert len(rowsets.arrays(n)[3]) >= n
+        rows, temp, n_left, _ = rowsets.arrays(n)
+        assert len(rows) == len(temp) == N_ROWS
+        assert len(n_left) >= n
 
 
 @pytest.mark.parametrize("n_threads", pages.THREADS)

@@ -27,21 +27,23 @@ def gradient_bits(g_bits, h_bits, start, stop):
 
 @kernel
 def pack_gradients(g, h, scales, shift, values, start, stop):
-    """values[i] = (round(g * scale) << shift) + round(h * scale); returns sums of |g| and h in quanta.
+    """values[i] = (round(g * scale) << shift) + round(h * scale); returns (digits of g, of h, sum of g, of h) in quanta.
 
-    scales = [of g, of h, enough quanta of g, of h]: in the sums a value counts as at most `enough`, so that a few huge
-    ones cannot hide that typical ones have no digits; zero counts as enough, because it needs none.
+    scales = [of g, of h, enough quanta of g, of h]: digits are the sum of magnitudes where a value counts as at most
+    `enough`, so that a few huge ones cannot hide that typical ones have none; zero counts as enough: it needs none.
     """
     g_scale, h_scale = scales[0], scales[1]
     g_enough, h_enough = int64(scales[2]), int64(scales[3])
-    g_sum, h_sum = int64(0), int64(0)
+    g_digits, h_digits, g_sum, h_sum = int64(0), int64(0), int64(0), int64(0)
     for i in range(start, stop):
         gq = int64(np.rint(np.float64(g[i]) * g_scale))
         hq = int64(np.rint(np.float64(h[i]) * h_scale))
-        g_sum += g_enough if g[i] == 0 else min(abs(gq), g_enough)
-        h_sum += h_enough if h[i] == 0 else min(hq, h_enough)
+        g_digits += g_enough if g[i] == 0 else min(abs(gq), g_enough)
+        h_digits += h_enough if h[i] == 0 else min(hq, h_enough)
+        g_sum += gq
+        h_sum += hq
         values[i] = (gq << shift) + hq
-    return g_sum, h_sum
+    return g_digits, h_digits, g_sum, h_sum
 
 
 @kernel
