@@ -9,13 +9,13 @@ import numpy as np
 
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
-from arboost.callback import positional_with_warning
 from arboost.losses import ScalarLoss, loss_from_config
 from arboost.matrix.adapt import adapt
 from arboost.matrix.dmatrix import DMatrix
 from arboost.model_config import config_from_json, config_to_json
 from arboost.modelio import dump, files
 from arboost.modelio.schema import SavedModel
+from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
 
 Gradients = tuple[np.ndarray, np.ndarray]

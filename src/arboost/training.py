@@ -9,8 +9,8 @@ import importlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ from arboost.callback import (
     EvaluationMonitor,
     ProgressBar,
     TrainingCallback,
-    positional_with_warning,
 )
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
+from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
 
 __all__ = ["CVPack", "TrainingInterrupted", "cv", "train"]
@@ -238,12 +238,13 @@ def _all_callbacks(
     return every
 
 
-def _verbosity_of(params: ParamsLike) -> AbstractContextManager[None]:
+@contextmanager
+def _verbosity_of(params: ParamsLike) -> Iterator[None]:
     """The parameter `verbosity` holds for the whole call, then the thread's own is back."""
     verbosity = normalize(params).get("verbosity")
-    if verbosity is None:
-        return nullcontext()
-    return settings.changed(verbosity=PARAMS["verbosity"].parse(verbosity))
+    level = settings.current().verbosity if verbosity is None else PARAMS["verbosity"].parse(verbosity)
+    with settings.changed(verbosity=level), settings.announcing():
+        yield
 
 
 # ---- cross-validation ----

@@ -107,14 +107,15 @@ class _LazyCache:
         return getattr(self._open(), name)
 
 
-announce: Callable[[str], None] | None = None
-"""Told once per process before the first compilation; `config` sets it (a quiet process leaves it None)."""
+announce: Callable[[str], bool] | None = None
+"""Told before a compilation until it has said so (returned True); `runtime/settings.py` sets it."""
+_announced = False
 
 
-@functools.cache
 def _announce() -> None:
-    if announce is not None:
-        announce("arboost: compiling kernels for this machine, once ...")
+    global _announced
+    if not _announced and announce is not None:
+        _announced = announce("arboost: compiling kernels for this machine, once ...")
 
 
 def kernel(function: Callable) -> Any:

@@ -16,6 +16,7 @@ from arboost.matrix.adapt import RawData, adapt
 from arboost.matrix.cuts import Cuts, check_max_bin, make_cuts
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
+from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 
@@ -69,6 +70,7 @@ class DMatrix:
         Only `DataSplitMode.ROW`.
     """
 
+    @positional_with_warning
     def __init__(
         self,
         data: Any,
@@ -318,6 +320,7 @@ class QuantileDMatrix(DMatrix):
         Only `DataSplitMode.ROW`.
     """
 
+    @positional_with_warning
     def __init__(
         self,
         data: Any,

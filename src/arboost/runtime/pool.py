@@ -150,7 +150,7 @@ class Team:
         try:
             self._kernel(*args)
         except BaseException:
-            self._words[words.ABORT] = 1
+            args[-3][words.ABORT] = 1  # the array it was given: ours may already be the next team's
             raise
 
     def order(self, order: int, args: tuple, alone: bool = False) -> None:

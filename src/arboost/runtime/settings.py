@@ -94,11 +94,27 @@ def _is_ours(module: str) -> bool:
     return module == "arboost" or module.startswith("arboost.")
 
 
-def _announce_compilation(message: str) -> None:
+_n_announcers = 0  # calls under way that are long enough to say that they compile
+
+
+@contextmanager
+def announcing() -> Iterator[None]:
+    """A call during which the first compilation is announced; building a matrix stays silent."""
+    global _n_announcers
+    _n_announcers += 1
+    try:
+        yield
+    finally:
+        _n_announcers -= 1
+
+
+def _announce_compilation(message: str) -> bool:
     """Kernels may be compiled first by a pool thread, which has chosen nothing: the latest choice speaks for it."""
     settings = _local.settings if _local.chosen else _latest
-    if settings.verbosity >= 1:
-        print(message, file=sys.stderr, flush=True)
+    if settings.verbosity < 1 or not _n_announcers:
+        return False
+    print(message, file=sys.stderr, flush=True)
+    return True
 
 
 jit.announce = _announce_compilation

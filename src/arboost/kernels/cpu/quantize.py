@@ -27,8 +27,9 @@ def gradient_bits(g_bits, h_bits, start, stop):
 
 @kernel
 def pack_gradients(g, h, scales, shift, values, start, stop):
-    """values[i] = (round(g * scale) << shift) + round(h * scale); returns (digits of g, of h, sum of g, of h) in quanta.
+    """values[i] = (round(g * scale) << shift) + round(h * scale).
 
+    Returns (digits of g, of h, sum of g, of h) in quanta.
     scales = [of g, of h, enough quanta of g, of h]: digits are the sum of magnitudes where a value counts as at most
     `enough`, so that a few huge ones cannot hide that typical ones have none; zero counts as enough: it needs none.
     """
