@@ -62,48 +62,61 @@ def _add_rows(words, rows, values, start, stop, first_feature, last_feature, acc
 
 
 @part
-def _flush_feature(acc, base, n, slot, shift, sign, hist):
-    """Move `n` accumulator slots from `base` into the planes at `slot`, leaving zeros."""
+def _flush_feature(acc, base, n, slot, shift, sign, fresh, out):
+    """Move `n` accumulator slots from `base` into the planes at `slot`, leaving zeros; `fresh`: set, do not add."""
+    plane = uint64(out.shape[0] // 2)
+    mask = (int64(1) << shift) - 1
     if shift == 0:
         for j in range(uint64(n)):
-            hist[slot + j] += sign * acc[base + j]
+            out[slot + j] = sign * acc[base + j] + (0 if fresh else out[slot + j])
             acc[base + j] = 0
-        return
-    plane = uint64(hist.shape[0] // 2)
-    mask = (int64(1) << shift) - 1
-    for j in range(uint64(n)):
-        v = acc[base + j]
-        hist[slot + j] += sign * (v >> shift)
-        hist[plane + slot + j] += sign * (v & mask)
-        acc[base + j] = 0
+    elif fresh:
+        for j in range(uint64(n)):
+            v = acc[base + j]
+            out[slot + j] = v >> shift
+            out[plane + slot + j] = v & mask
+            acc[base + j] = 0
+    else:
+        for j in range(uint64(n)):
+            v = acc[base + j]
+            out[slot + j] += sign * (v >> shift)
+            out[plane + slot + j] += sign * (v & mask)
+            acc[base + j] = 0
 
 
 @part
-def _flush(acc, first, last, slot_ptr, n_bins, shift, sign, out):
+def _flush(acc, first, last, slot_ptr, n_bins, shift, sign, fresh, out):
     """Move real slots of features first..last, and their missing slots, into the planes of one buffer."""
     for f in range(first, last):
         base, slot, n = uint64((f - first) * STRIDE), uint64(slot_ptr[f]), int64(n_bins[f])
-        _flush_feature(acc, base, n, slot, shift, sign, out)
+        _flush_feature(acc, base, n, slot, shift, sign, fresh, out)
         if slot_ptr[f + 1] - slot_ptr[f] > n:
-            _flush_feature(acc, base + uint64(MISSING_U8), int64(1), slot + uint64(n), shift, sign, out)
+            _flush_feature(acc, base + uint64(MISSING_U8), int64(1), slot + uint64(n), shift, sign, fresh, out)
     for f in range(last - first, (last - first + 7) // 8 * 8):  # padding bytes are bin 0 of features that do not exist
         acc[uint64(f * STRIDE)] = 0
 
 
 def _sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
-    """Add rows[start:stop] of features first..last to a buffer; chosen by the kind of bins when compiled."""
+    """Features first..last of a buffer = sums of rows[start:stop] (sign 1), or are lessened by them (sign -1).
+
+    Two forms, chosen by the kind of bins when compiled.
+    """
     raise NotImplementedError  # only its two compiled forms below are ever called
 
 
 def _sum_rows_u8(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
     for block in range(start, stop, packing[2]):
         _add_rows(bins, rows, values, block, min(stop, block + packing[2]), first, last, acc)
-        _flush(acc, first, last, slot_ptr, n_bins, packing[0], sign, out)
+        _flush(acc, first, last, slot_ptr, n_bins, packing[0], sign, sign > 0 and block == start, out)
 
 
 def _sum_rows_u16(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
     shift, plane = packing[0], slot_ptr[slot_ptr.shape[0] - 1]
     mask = (int64(1) << shift) - 1
+    if sign > 0:
+        out[slot_ptr[first] : slot_ptr[last]] = 0
+        if shift > 0:  # both planes at once
+            out[plane + slot_ptr[first] : plane + slot_ptr[last]] = 0
     for i in range(start, stop):
         r = i if rows.shape[0] == 0 else int64(rows[i])
         v = values[r]
@@ -132,8 +145,7 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
     partial (2, 2 * n_slots) OUT: a build that the range cuts is set here, at 0 if its head is missing, else at 1.
     """
     first, last = block * BLOCK_FEATURES, min((block + 1) * BLOCK_FEATURES, n_bins.shape[0])
-    n_slots = slot_ptr[slot_ptr.shape[0] - 1]
-    plane = packing[1] * n_slots
+    plane = packing[1] * slot_ptr[slot_ptr.shape[0] - 1]
     for b in range(builds.shape[0]):
         build = builds[b]
         n = build.stop - build.start
@@ -143,10 +155,6 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
         whole = lo == 0 and hi == n
         out = hist[build.hist][plane:] if whole else partial[1 if lo == 0 else 0][plane:]
         sign = int64(build.sign) if whole else int64(1)
-        if sign > 0:
-            out[slot_ptr[first] : slot_ptr[last]] = 0
-            if packing[0] > 0:  # both planes at once
-                out[n_slots + slot_ptr[first] : n_slots + slot_ptr[last]] = 0
         a, z = build.start + lo, build.start + hi
         _sum_rows(bins, rows, values, a, z, first, last, slot_ptr, n_bins, packing, sign, acc, out)
 

@@ -18,26 +18,50 @@ GAMMA, G_UNIT, H_UNIT = 4, 5, 6
 
 
 @part
-def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
-    """Running sums up to each bin that holds rows; returns how many there are. Empty bins go four at a time."""
-    k = uint64(0)
+def _all_sums(hist, slot, n_slots, n, g_left, h_left):
+    """Running sums up to every bin, empty ones included: for nodes that fill most bins."""
     g, h = int64(0), int64(0)
     slot, plane = uint64(slot), uint64(slot + n_slots)
-    for first in range(uint64(0), uint64(n), uint64(4)):
-        last = min(first + uint64(4), uint64(n))
-        any_row = int64(0)
-        for j in range(first, last):
-            any_row |= hist[slot + j] | hist[plane + j]
-        if any_row == 0:
+    for j in range(uint64(n)):
+        g += hist[slot + j]
+        g_left[j] = g
+    for j in range(uint64(n)):
+        h += hist[plane + j]
+        h_left[j] = h
+
+
+@part
+def _note(j, gj, hj, g, h, k, bins, g_left, h_left):
+    """Write entry k for bin j; it stays, and k moves on, only if the bin holds rows."""
+    bins[k] = j
+    g_left[k] = g
+    h_left[k] = h
+    return k + uint64((gj | hj) != 0)
+
+
+@part
+def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
+    """Running sums up to each bin that holds rows; returns how many there are. Four empty bins are one test."""
+    k, one, two, three = uint64(0), uint64(1), uint64(2), uint64(3)
+    g, h = int64(0), int64(0)
+    slot, plane, fours = uint64(slot), uint64(slot + n_slots), uint64(n // 4 * 4)
+    for j in range(uint64(0), fours, uint64(4)):
+        a, b = slot + j, plane + j
+        g0, g1, g2, g3 = hist[a], hist[a + one], hist[a + two], hist[a + three]
+        h0, h1, h2, h3 = hist[b], hist[b + one], hist[b + two], hist[b + three]
+        if (g0 | g1 | g2 | g3 | h0 | h1 | h2 | h3) == 0:
             continue
-        for j in range(first, last):
-            gj, hj = hist[slot + j], hist[plane + j]
-            g += gj
-            h += hj
-            bins[k] = j
-            g_left[k] = g
-            h_left[k] = h
-            k += uint64((gj | hj) != 0)
+        k = _note(j, g0, h0, g + g0, h + h0, k, bins, g_left, h_left)
+        k = _note(j + one, g1, h1, g + g0 + g1, h + h0 + h1, k, bins, g_left, h_left)
+        k = _note(j + two, g2, h2, g + g0 + g1 + g2, h + h0 + h1 + h2, k, bins, g_left, h_left)
+        g += g0 + g1 + g2 + g3
+        h += h0 + h1 + h2 + h3
+        k = _note(j + three, g3, h3, g, h, k, bins, g_left, h_left)
+    for j in range(fours, uint64(n)):
+        gj, hj = hist[slot + j], hist[plane + j]
+        g += gj
+        h += hj
+        k = _note(j, gj, hj, g, h, k, bins, g_left, h_left)
     return int64(k)
 
 
@@ -119,7 +143,7 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start,
     """
     n_features = n_bins.shape[0]
     size = _widest(n_bins)
-    bins, score = np.empty(size, np.int64), np.empty(size, np.float64)
+    every_bin, bins, score = np.arange(size), np.empty(size, np.int64), np.empty(size, np.float64)
     g_left, h_left = np.empty(size, np.int64), np.empty(size, np.int64)
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
@@ -130,6 +154,10 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start,
         found.score = 0.0
         if allowed[min(e, allowed.shape[0] - 1), f] != 0:
             out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
+            if 2 * (node.stop - node.start) >= n:
+                _all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
+                _best_of(every_bin, g_left, h_left, n, node, reg, score, found)
+                continue
             n = _occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
             if n > 0:
                 _best_of(bins, g_left, h_left, n, node, reg, score, found)
