@@ -134,3 +134,8 @@ def part(function: Callable) -> Any:
     """A piece of a kernel, with a name of its own but no entry for Python: a third less to compile."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(nogil=True, error_model="numpy", **options)(function)
+
+
+def section(function: Callable) -> Any:
+    """A stretch of one kernel under a name of its own: put into it before anything is compiled."""
+    return numba.njit(nogil=True, error_model="numpy", inline="always")(function)

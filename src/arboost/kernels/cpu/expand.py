@@ -8,7 +8,7 @@ from numba import float64, int64
 
 from arboost.kernels.cpu.split import G_UNIT, H_UNIT
 from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS, NO_HIST
-from arboost.kernels.jit import kernel, part
+from arboost.kernels.jit import kernel, part, section
 from arboost.kernels.scalar import leaf_weight
 
 NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED, BATCH, ORDERED_ROWS = range(10)
@@ -127,7 +127,7 @@ def expand_nodes(nodes, batch, n_left, limits, free, builds, subtracts, evals, c
                 counts[BY_ROWS_EVALS] += nodes[child].hist == BY_ROWS
 
 
-@part
+@section
 def open_nodes(nodes, evals, free, counts, opened):
     """List the evaluated nodes that found a split (opened OUT, counts[OPENED]); the others give their buffers back."""
     counts[OPENED] = 0

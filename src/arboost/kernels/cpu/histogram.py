@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
-from arboost.kernels.jit import part
+from arboost.kernels.jit import part, section
 
 AHEAD = uint64(16)  # rows to prefetch ahead: about one memory latency of work
 _LOW = uint64(255)
@@ -135,7 +135,7 @@ def _choose_sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_b
     return _sum_rows_u8 if bins.dtype == types.uint64 else _sum_rows_u16
 
 
-@part
+@section
 def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc, partial, hist, block, start, stop):
     """Sum builds' rows number start..stop (counted over all builds) for one block of 64 features.
 
@@ -159,7 +159,7 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
         _sum_rows(bins, rows, values, a, z, first, last, slot_ptr, n_bins, packing, sign, acc, out)
 
 
-@part
+@section
 def merge_histograms(builds, bounds, partial, hist, start, stop):
     """Add up the builds that row spans shared, in hist[:, start:stop].
 
@@ -186,7 +186,7 @@ def merge_histograms(builds, bounds, partial, hist, start, stop):
                     out[j] += sign * part[j]
 
 
-@part
+@section
 def subtract_histograms(subtracts, hist, start, stop):
     """What remains of each parent's buffer without its smaller child, in hist[:, start:stop]."""
     for s in range(subtracts.shape[0]):

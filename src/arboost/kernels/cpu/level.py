@@ -15,7 +15,7 @@ from numba import int64
 from arboost.kernels.cpu import expand, histogram, partition, split
 from arboost.kernels.cpu.team import STOP, await_order, barrier, post
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
-from arboost.kernels.jit import kernel, part
+from arboost.kernels.jit import kernel, part, section
 
 OPEN, FIND = STOP + 1, STOP + 2
 SPLIT_ROWS = 8_192  # work that is worth a thread: rows to partition,
@@ -30,7 +30,7 @@ def _share(work, grain, n_threads):
     return max(1, min(n_threads, work // grain))
 
 
-@part
+@section
 def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_threads):
     """Partition the batch's rows; True if the team was given up."""
     rows, temp, n_left, pieces = rowsets
@@ -51,7 +51,7 @@ def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_t
     return False
 
 
-@part
+@section
 def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads):
     """Sum the planned rows into buffers: blocks of features times spans of rows, dealt out evenly."""
     bins, _, slot_ptr, n_bins = page
@@ -96,7 +96,7 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
             histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
 
 
-@part
+@section
 def _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
     """Open the batch (none: build the root, which is planned already) and build what is new."""
     limits, free, builds, subtracts, evals, counts = plan
@@ -117,7 +117,7 @@ def _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, te
         _build(page, rows, gradients, builds[:n_builds], n_rows, store, team, thread, n_threads)
 
 
-@part
+@section
 def _subtract(plan, hist, thread, n_threads):
     """Turn parents' buffers into those of their larger children; True if there was anything to do."""
     n_subtracts = plan[5][expand.SUBTRACTS]
@@ -131,7 +131,7 @@ def _subtract(plan, hist, thread, n_threads):
     return True
 
 
-@part
+@section
 def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
     """Find the best split of every node in the plan's evals; `opened` lists the nodes that have one."""
     _, free, _, _, all_evals, counts = plan

@@ -12,7 +12,7 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 
 from numba import int64, uint64
 
-from arboost.kernels.jit import kernel, part
+from arboost.kernels.jit import kernel, part, section
 
 
 @part
@@ -46,7 +46,7 @@ def _place(temp, start, stop, n_left, rows, left_at, right_at):
         rows[uint64(right_at) + i] = temp[uint64(stop - 1) - i]
 
 
-@part
+@section
 def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, pieces, start, stop):
     """Partition the batch's rows number start..stop.
 
@@ -74,7 +74,7 @@ def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, 
             n_pieces += 1
 
 
-@part
+@section
 def place_rows(nodes, batch, pieces, temp, rows, n_left, start, stop):
     """Put pieces start..stop of cut nodes in place: after the lefts, then after the rights, of earlier pieces."""
     for p in range(start, stop):

@@ -11,7 +11,7 @@ from numba import float64, int64, uint64
 
 from arboost.kernels.dtypes import BY_ROWS
 from arboost.kernels.intrinsics import count_trailing_zeros
-from arboost.kernels.jit import part
+from arboost.kernels.jit import part, section
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, MIN_GAIN, leaf_score
 
 GAMMA, G_UNIT, H_UNIT = 4, 5, 6
@@ -135,7 +135,7 @@ def _widest(n_bins):
     return widest + 1
 
 
-@part
+@section
 def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start, stop):
     """best[e, f] for pairs (e, f) number start..stop whose node evals[e] has a histogram.
 
@@ -203,7 +203,7 @@ def _collect(sums, occupied, n, bins, g_left, h_left):
     return int64(k)
 
 
-@part
+@section
 def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, start, stop):
     """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows.
 
@@ -229,7 +229,7 @@ def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, start, s
                     _best_of(bins, g_left, h_left, n, node, reg, score, found)
 
 
-@part
+@section
 def select_splits(nodes, evals, best, reg, start, stop):
     """Give nodes evals[start:stop] their best split over all features, or feature -1 if none gains enough."""
     for e in range(start, stop):
