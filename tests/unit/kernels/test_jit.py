@@ -19,8 +19,9 @@ from numba.core import event
 import arboost
 from arboost.kernels import jit
 from arboost.kernels.cpu.sample import sample_rows
+from arboost.runtime import settings
 {setup}
-with event.install_recorder("numba:compile") as recorder:
+with settings.announcing(), event.install_recorder("numba:compile") as recorder:
     n = sample_rows(np.uint64(1), 1 << 31, 0, np.empty(100, np.int32), 0, 100)
 print(json.dumps({{"compiled": len(recorder.buffer), "n": int(n), "folder": str(jit.cache_folder())}}))
 """
