@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import arboost
-from arboost.kernels.scalar import leaf_score
+from arboost.kernels import scalar
+from compiled import entry
+
+leaf_score = entry(scalar.leaf_score)
 
 # ---- 1. salary regression: squared error, H = number of rows, lambda = 1, eta = 0.3 ----
 

@@ -29,7 +29,8 @@ _NAN = float("nan")
 
 def inlined(function: Callable) -> Any:
     """A formula that LLVM must inline: one call left in a loop over rows would keep it from becoming vector code."""
-    return njit(nogil=True, error_model="numpy", forceinline=True)(function)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
 
 
 def _bitcast(to: dict[types.Type, types.Type], source: types.Type) -> Any:

@@ -8,6 +8,7 @@ here is a digest of the whole `kernels/` folder. Nothing is compiled, read or wr
 """
 
 import functools
+import gc
 import hashlib
 import os
 import sys
@@ -118,16 +119,28 @@ def _announce() -> None:
         _announced = announce("arboost: compiling kernels for this machine, once ...")
 
 
+def _compile_uncollected(compile: Callable, signature: Any) -> Any:
+    """Compile with the garbage collector at rest: it would walk the compiler's live objects again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return compile(signature)
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def kernel(function: Callable) -> Any:
     """A function Python calls over a range of work: compiled lazily, nogil, cached on disk."""
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
     dispatcher._cache = _LazyCache(dispatcher)
+    dispatcher.compile = functools.partial(_compile_uncollected, dispatcher.compile)
     return dispatcher
 
 
 def scalar(function: Callable) -> Any:
     """A formula for use inside kernels."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    return part(function)
 
 
 def part(function: Callable) -> Any:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import naive
 from arboost.kernels import scalar
 from arboost.runtime import rng
+from compiled import entry
 
+leaf_weight, leaf_score, mix = entry(scalar.leaf_weight), entry(scalar.leaf_score), entry(scalar.mix)
 sums = st.floats(-1e6, 1e6)
 hessians = st.floats(-1, 1e6)
 parameters = st.builds(
@@ -26,8 +28,8 @@ def vector(p):
 
 @given(sums, hessians, parameters)
 def test_weight_and_score_to_the_bit(g, h, p):
-    assert scalar.leaf_weight(g, h, vector(p)) == naive.leaf_weight(g, h, p)
-    assert scalar.leaf_score(g, h, vector(p)) == naive.leaf_score(g, h, p)
+    assert leaf_weight(g, h, vector(p)) == naive.leaf_weight(g, h, p)
+    assert leaf_score(g, h, vector(p)) == naive.leaf_score(g, h, p)
 
 
 @given(sums, st.floats(0.5, 1e6), st.floats(0.5, 10), st.sampled_from([0.0, 0.5]), st.floats(-1, 1))
@@ -38,30 +40,30 @@ def test_the_weight_is_the_minimum(g, h, lam, alpha, step):
         return g * w + (h + lam) * w * w / 2 + alpha * abs(w)
 
     p = naive.Params(reg_lambda=lam, reg_alpha=alpha, min_child_weight=0.0)
-    w = scalar.leaf_weight(g, h, vector(p))
+    w = leaf_weight(g, h, vector(p))
     scale = abs(g * w) + (h + lam) * w * w + 1e-300
     assert loss(w) <= loss(w + step) + 1e-12 * scale
-    assert scalar.leaf_score(g, h, vector(p)) == pytest.approx(-2 * loss(w), rel=1e-9, abs=1e-9 * scale)
+    assert leaf_score(g, h, vector(p)) == pytest.approx(-2 * loss(w), rel=1e-9, abs=1e-9 * scale)
 
 
 def test_light_leaves_weigh_nothing():
     reg = vector(naive.Params(min_child_weight=2.0))
-    assert scalar.leaf_weight(-3.0, 1.9, reg) == 0
-    assert scalar.leaf_weight(-3.0, 2.0, reg) == 1
-    assert scalar.leaf_weight(-3.0, 0.0, vector(naive.Params(min_child_weight=0.0, reg_lambda=0.0))) == 0
-    assert scalar.leaf_score(-3.0, -1.0, reg) == 0
+    assert leaf_weight(-3.0, 1.9, reg) == 0
+    assert leaf_weight(-3.0, 2.0, reg) == 1
+    assert leaf_weight(-3.0, 0.0, vector(naive.Params(min_child_weight=0.0, reg_lambda=0.0))) == 0
+    assert leaf_score(-3.0, -1.0, reg) == 0
 
 
 def test_max_delta_step_clips_both_ways():
     reg = vector(naive.Params(max_delta_step=0.5))
-    assert scalar.leaf_weight(-30.0, 2.0, reg) == 0.5
-    assert scalar.leaf_weight(30.0, 2.0, reg) == -0.5
-    assert scalar.leaf_weight(0.3, 2.0, reg) == -0.3 / 3
+    assert leaf_weight(-30.0, 2.0, reg) == 0.5
+    assert leaf_weight(30.0, 2.0, reg) == -0.5
+    assert leaf_weight(0.3, 2.0, reg) == -0.3 / 3
 
 
 @given(st.integers(0, 2**64 - 1))
 def test_the_hash_is_the_same_everywhere(x):
-    assert int(scalar.mix(np.uint64(x))) == naive.mix(x) == int(rng.mix(np.uint64(x)))
+    assert int(mix(np.uint64(x))) == naive.mix(x) == int(rng.mix(np.uint64(x)))
 
 
 def test_the_hash_is_splitmix64():

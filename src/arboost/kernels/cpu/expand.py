@@ -4,7 +4,7 @@
 `limits` = [max_depth (0: none), least quantised hessian that can be split].
 """
 
-from numba import float64, int64
+from numba import float64, int32, int64
 
 from arboost.kernels.cpu.split import G_UNIT, H_UNIT
 from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS, NO_HIST
@@ -68,11 +68,11 @@ def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtract
     need_small, need_large = _wants_histogram(nodes[small], limits), _wants_histogram(nodes[large], limits)
     if need_small:
         nodes[small].hist = buffer if buffer >= 0 and not need_large else _take(free, counts)
-        _add_build(builds, counts, nodes[small], nodes[small].hist, 1)
+        _add_build(builds, counts, nodes[small], nodes[small].hist, int32(1))
     if need_large:
         if buffer < 0:
             nodes[large].hist = _take(free, counts)
-            _add_build(builds, counts, nodes[large], nodes[large].hist, 1)
+            _add_build(builds, counts, nodes[large], nodes[large].hist, int32(1))
             return
         nodes[large].hist = buffer
         if need_small:
@@ -80,7 +80,7 @@ def _plan_histograms(nodes, small, large, buffer, limits, free, builds, subtract
             subtract.large, subtract.small = buffer, nodes[small].hist
             counts[SUBTRACTS] += 1
         else:
-            _add_build(builds, counts, nodes[small], buffer, -1)
+            _add_build(builds, counts, nodes[small], buffer, int32(-1))
     elif not need_small:
         _give(free, counts, buffer)
 
@@ -94,7 +94,7 @@ def plan_root(nodes, limits, free, builds, evals, counts):
     root.hist = NO_HIST
     if _may_split(root, limits):
         root.hist = _take(free, counts)
-        _add_build(builds, counts, root, root.hist, 1)
+        _add_build(builds, counts, root, root.hist, int32(1))
         evals[0] = 0
         counts[EVALS] = 1
 

@@ -10,6 +10,7 @@ only who does which part of the work. The result does not depend on the size of 
     store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best)
 """
 
+import numpy as np
 from numba import int64
 
 from arboost.kernels.cpu import expand, histogram, partition, split
@@ -18,16 +19,18 @@ from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import kernel, part, section
 
 OPEN, FIND = STOP + 1, STOP + 2
-SPLIT_ROWS = 8_192  # work that is worth a thread: rows to partition,
-BUILD_UPDATES = 100_000  # (row, feature) additions,
-MERGE_SLOTS = 32_768  # slots to add or subtract,
-FIND_SLOTS = 20_000  # slots to scan
+# Work that is worth a thread; typed, for a function is compiled again for every plain number it is given.
+SPLIT_ROWS = np.int64(8_192)  # rows to partition,
+BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
+MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
+FIND_SLOTS = np.int64(20_000)  # slots to scan
 
 
 @part
 def _share(work, grain, n_threads):
     """How many threads a piece of work deserves."""
-    return max(1, min(n_threads, work // grain))
+    share = work // grain
+    return n_threads if share > n_threads else share if share > 1 else int64(1)
 
 
 @section
