@@ -18,7 +18,6 @@ WITHOUT_RANGE: dict[str, str] = {
 
 # Modules besides jit.py that call Numba's compiler: why.
 OWN_COMPILATION = {
-    "kernels.elementary": "`inlined` adds one flag to what `scalar` does",
     "kernels.cpu.gradient": "a user's own scalar loss is compiled in memory; a closure cannot be kept on disk",
 }
 

@@ -7,9 +7,9 @@ import pytest
 
 import arboost
 from arboost.kernels import scalar
-from compiled import entry
+from pages import compiled
 
-leaf_score = entry(scalar.leaf_score)
+leaf_score = compiled(scalar.leaf_score)
 
 # ---- 1. salary regression: squared error, H = number of rows, lambda = 1, eta = 0.3 ----
 

@@ -62,6 +62,7 @@ class TreeTrainer:
         self._ctx = ctx
         self._n_rows = page.n_rows
         self._params = params
+        self._packed = np.empty(page.n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
         self._grower = TreeGrower(ctx, page, params, feature_weights)
 
     def set_params(self, params: TreeParams) -> None:
@@ -77,7 +78,7 @@ class TreeTrainer:
         trees: list[Tree] = []
         targets: list[int] = []
         for target in range(len(g)):
-            gradients = quantize(self._ctx, g[target], h[target])
+            gradients = quantize(self._ctx, g[target], h[target], self._packed)
             # the solver must see the margins that the gradients came from, whatever this round adds
             before = margin.copy() if solver is not None and self._params.num_parallel_tree > 1 else margin
             for parallel in range(self._params.num_parallel_tree):

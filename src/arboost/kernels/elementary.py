@@ -9,8 +9,10 @@ rows into vector code. `exp` and `log` err by less than 1 ulp of float64, `log1p
 from collections.abc import Callable
 from typing import Any
 
-from numba import int64, njit, types
+from numba import int64, types
 from numba.extending import intrinsic
+
+from arboost.kernels.jit import part
 
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = float.fromhex("0x1.62E42FEE00000p-1")  # 33 bits: a multiple by any exponent is exact
@@ -29,8 +31,7 @@ _NAN = float("nan")
 
 def inlined(function: Callable) -> Any:
     """A formula that LLVM must inline: one call left in a loop over rows would keep it from becoming vector code."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
+    return part(function, forceinline=True)
 
 
 def _bitcast(to: dict[types.Type, types.Type], source: types.Type) -> Any:

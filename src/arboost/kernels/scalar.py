@@ -4,12 +4,18 @@ Chen & Guestrin (2016), equations 5-7, with XGBoost's conventions: gain carries 
 [lambda, alpha, max_delta_step, min_child_weight]. Plain IEEE float64, no fused operations.
 """
 
-from numba import uint64
+from numba import int64, uint64
 
 from arboost.kernels.jit import scalar
 
 LAMBDA, ALPHA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT = 0, 1, 2, 3
 MIN_GAIN = 1e-6  # XGBoost's kRtEps: a split must gain more than this
+
+
+@scalar
+def clip(x, n):
+    """The integer x kept within 0 .. n."""
+    return int64(0) if x < 0 else n if x > n else x
 
 
 @scalar

@@ -163,7 +163,7 @@ class TreeGrower:
         else:
             self._allowed = self._columns.allowed()
         plan = (self._limits, store.free, store.builds, store.subtracts, self._evals, store.counts)
-        search = (self._batch, self._opened, self._allowed, self._reg, self._best)
+        search = (self._batch, self._opened, self._allowed, self._reg, self._best, *store.scratch())
         rowsets = self.rowsets.arrays(len(self._batch))
         sources = (rowsets, self._missing_code, self._gradients.arrays)
         self._args = (self._page_arrays, self._nodes, *sources, plan, store.arrays(), search)

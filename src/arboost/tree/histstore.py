@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from arboost.kernels.cpu import expand
+from arboost.kernels.cpu import expand, split
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
@@ -30,6 +30,10 @@ class HistogramStore:
         max_spans = max(1, ctx.n_threads // n_blocks)
         self._partial = np.empty((max_spans if max_spans > 1 else 1, 2, self._width), np.int64)
         self._bounds = np.zeros(max_spans + 1, np.int64)
+        widest = int(page.n_bins.max(initial=0)) + 1
+        self._scratch = np.zeros((ctx.n_threads, split.SCRATCH_ROWS, widest), np.int64)
+        self._scratch[:, split.EVERY_BIN] = np.arange(widest)
+        self._scores = np.empty((ctx.n_threads, widest), np.float64)
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
         self.counts = np.zeros(expand.N_COUNTS, np.int64)
@@ -56,3 +60,7 @@ class HistogramStore:
     def arrays(self) -> tuple[np.ndarray, ...]:
         """What kernels/cpu/level.py calls store."""
         return self._acc, self._partial, self._bounds, self.buffers
+
+    def scratch(self) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """Every thread's memory for finding splits: kernels/cpu/split.py."""
+        return self._scratch, (self._scores, self._scores.view(np.int64))

@@ -53,9 +53,10 @@ class QuantizedGradients:
         return int(g), int(h)
 
 
-def quantize(ctx: Context, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
-    """Integers for float32 gradients g and hessians h of all rows."""
+def quantize(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray | None = None) -> QuantizedGradients:
+    """Integers for float32 gradients g and hessians h of all rows; `room` (n,) int64 may lend memory for them."""
     n = len(g)
+    room = np.empty(n, np.int64) if room is None else room
     bits = ctx.run_ranges(n, _GRAIN, ops.gradient_bits, g.view(np.uint32), h.view(np.uint32))
     # min |h| is reduced as a maximum of its complement, so that one all-reduce serves all four
     found = np.array([max(b[i] if i != 2 else ~b[2] & 0xFFFFFFFF for b in bits) for i in range(4)], np.int64)
@@ -68,7 +69,7 @@ def quantize(ctx: Context, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
         )
     n_total = int(ctx.comm.allreduce_sum(np.array([n], np.int64))[0])
     if not negative:
-        packed = _pack(ctx, g, h, n_total, float(max_g), float(max_h), float(min_h))
+        packed = _pack(ctx, g, h, n_total, float(max_g), float(max_h), float(min_h), room)
         if packed is not None:
             return packed
     return _planes(ctx, g, h, n_total, float(max_g), float(max_h))
@@ -80,9 +81,16 @@ def _scale(largest: float, limit_bits: int) -> float:
 
 
 def _pack(
-    ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float, min_h: float
+    ctx: Context,
+    g: np.ndarray,
+    h: np.ndarray,
+    n_total: int,
+    max_g: float,
+    max_h: float,
+    min_h: float,
+    values: np.ndarray,
 ) -> QuantizedGradients | None:
-    """Both in one int64, or None if that would cost digits that matter."""
+    """Both in one int64 (values, OUT), or None if that would cost digits that matter."""
     block_bits = min(n_total, PACKED_ROWS).bit_length()
     if min_h == max_h:  # equal hessians (squared error without weights) need one quantum each
         shift = block_bits + 1
@@ -97,7 +105,6 @@ def _pack(
     spare = RANGE_BITS if n_total >= PACKED_ROWS else SMALL_RANGE_BITS
     need_g, need_h = (2 ** max(0, min(FINE_BITS, bits - spare)) for bits in (g_bits, h_bits))
     scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
-    values = np.empty(len(g), np.int64)
     parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
     sums = ctx.comm.allreduce_sum(np.array(parts, np.int64).sum(axis=0))
     fine_h = min_h == max_h or sums[1] >= need_h * n_total

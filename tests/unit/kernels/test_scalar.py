@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import naive
 from arboost.kernels import scalar
 from arboost.runtime import rng
-from compiled import entry
+from pages import compiled
 
-leaf_weight, leaf_score, mix = entry(scalar.leaf_weight), entry(scalar.leaf_score), entry(scalar.mix)
+leaf_weight, leaf_score, mix = compiled(scalar.leaf_weight), compiled(scalar.leaf_score), compiled(scalar.mix)
 sums = st.floats(-1e6, 1e6)
 hessians = st.floats(-1, 1e6)
 parameters = st.builds(

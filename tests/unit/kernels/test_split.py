@@ -37,6 +37,10 @@ def evaluate(page, bins, ranges, order, gradients, params, by_rows=(), allowed=N
     reg = np.array([getattr(params, name) for name in REG])
     best = np.empty((len(ranges), page.n_features), CANDIDATE)
     data = (page.columns, order.astype(np.int32), gradients.planes[0], gradients.planes[-1], gradients.packings[0][0])
+    widest = int(page.n_bins.max()) + 1
+    work, scores = np.zeros((split.SCRATCH_ROWS, widest), np.int64), np.empty(widest)
+    work[split.EVERY_BIN] = np.arange(widest)
+    scratch = work, (scores, scores.view(np.int64))
     for n, find, args in (
         (best.size, find_splits, (hist, slot_ptr)),
         (len(ranges), find_splits_by_rows, (data,)),
@@ -46,7 +50,8 @@ def evaluate(page, bins, ranges, order, gradients, params, by_rows=(), allowed=N
             if args is None:
                 find(nodes, evals, best, reg, start, stop)
             else:
-                find(nodes, evals, *args, page.n_bins, allowed, reg, best, start, stop)
+                find(nodes, evals, *args, page.n_bins, allowed, reg, best, scratch, start, stop)
+    assert not work[split.G_SUMS :].any()
     return nodes
 
 

@@ -89,43 +89,39 @@ def fill_search_table(cut_keys, n_inner, first_key, shift, table, n_steps, start
 
 
 @scalar
-def search_2(keys, f, found, key, steps):
-    """Number of keys[f] <= key, at least `found` and at most 3 more."""
+def search(keys, f, found, key, steps):
+    """Number of keys[f] <= key: at least `found`, at most 2**steps - 1 more (rounded up to 2, 4, 8 or more steps).
+
+    Without a branch on the key; `steps` is the same for a whole block, so its tests leave the loop when compiled.
+    """
+    if steps > 4:
+        if steps > 8:  # only where pages have two-byte bins
+            half = uint64(1) << uint64(steps)
+            while half > uint64(256):
+                half >>= uint64(1)
+                found += half * uint64(keys[f, found + half - uint64(1)] <= key)
+        found += uint64(128) * uint64(keys[f, found + uint64(127)] <= key)
+        found += uint64(64) * uint64(keys[f, found + uint64(63)] <= key)
+        found += uint64(32) * uint64(keys[f, found + uint64(31)] <= key)
+        found += uint64(16) * uint64(keys[f, found + uint64(15)] <= key)
+    if steps > 2:
+        found += uint64(8) * uint64(keys[f, found + uint64(7)] <= key)
+        found += uint64(4) * uint64(keys[f, found + uint64(3)] <= key)
     found += uint64(2) * uint64(keys[f, found + uint64(1)] <= key)
     return found + uint64(keys[f, found] <= key)
 
 
 @scalar
-def search_4(keys, f, found, key, steps):
-    """The same for at most 15 more."""
-    found += uint64(8) * uint64(keys[f, found + uint64(7)] <= key)
-    found += uint64(4) * uint64(keys[f, found + uint64(3)] <= key)
-    return search_2(keys, f, found, key, steps)
-
-
-@scalar
-def search_many(keys, f, found, key, steps):
-    """The same for at most 2**steps - 1 more, and at least 255: beyond 8 steps only where pages have two-byte bins."""
-    half = uint64(1) << uint64(steps)
-    while half > uint64(256):
-        half >>= uint64(1)
-        found += half * uint64(keys[f, found + half - uint64(1)] <= key)
-    found += uint64(128) * uint64(keys[f, found + uint64(127)] <= key)
-    found += uint64(64) * uint64(keys[f, found + uint64(63)] <= key)
-    found += uint64(32) * uint64(keys[f, found + uint64(31)] <= key)
-    found += uint64(16) * uint64(keys[f, found + uint64(15)] <= key)
-    return search_4(keys, f, found, key, steps)
-
-
-@scalar
 def first_cell(key, table, first_key, shift):
     """Cell of the search table for a key."""
-    return uint64(min((max(key, first_key) - first_key) >> shift, uint32(table.shape[1] - 1)))
+    cell = (key - first_key) >> shift if key > first_key else uint32(0)
+    last = uint32(table.shape[1] - 1)
+    return uint64(cell if cell < last else last)
 
 
 @scalar
-def bin_block(search, bits, cut_keys, table, first_key, shift, steps, missing_code, rows, columns, f, offset, block):
-    """Bins of one feature in rows block[0] .. block[1]; one `search` for all keeps the loop free of branches."""
+def bin_block(bits, cut_keys, table, first_key, shift, steps, missing_code, rows, columns, f, offset, block):
+    """Bins of one feature in rows block[0] .. block[1]."""
     for i in range(block[0], block[1]):
         key = key_of_bits(bits[i, f])
         found = uint64(table[f, first_cell(key, table, first_key, shift)])
@@ -144,15 +140,8 @@ def bin_values(bits, cut_keys, table, first_key, shift, n_steps, missing_code, r
     while block_start < uint64(stop):
         block = (block_start, min(block_start + uint64(ROW_BLOCK), uint64(stop)))
         for f in range(uint64(bits.shape[1])):
-            first = first_key[f]
-            down = uint32(shift[f])
-            steps = n_steps[f]
-            if steps <= 2:
-                bin_block(search_2, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
-            elif steps <= 4:
-                bin_block(search_4, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
-            else:
-                bin_block(search_many, bits, cut_keys, table, first, down, steps, code, rows, columns, f, at, block)
+            first, down = first_key[f], uint32(shift[f])
+            bin_block(bits, cut_keys, table, first, down, n_steps[f], code, rows, columns, f, at, block)
         block_start = block[1]
 
 
@@ -165,6 +154,6 @@ def bin_entries(row_ptr, indices, bits, cut_keys, table, first_key, shift, n_ste
             key = key_of_bits(bits[entry])
             if key != uint32(KEY_MISSING):
                 found = uint64(table[f, first_cell(key, table, first_key[f], uint32(shift[f]))])
-                found = search_many(cut_keys, f, found, key, n_steps[f])
+                found = search(cut_keys, f, found, key, n_steps[f])
                 rows[i, f] = found
                 columns[f, i] = found

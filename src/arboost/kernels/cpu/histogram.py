@@ -14,6 +14,7 @@ from numba.extending import overload
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
 from arboost.kernels.jit import part, section
+from arboost.kernels.scalar import clip
 
 AHEAD = uint64(16)  # rows to prefetch ahead: about one memory latency of work
 _LOW = uint64(255)
@@ -54,7 +55,7 @@ def _add_rows(words, rows, values, start, stop, first_feature, last_feature, acc
         return
     last = uint64(stop - 1)
     for i in range(uint64(start), uint64(stop)):
-        ahead = uint64(rows[min(i + AHEAD, last)])
+        ahead = uint64(rows[i + AHEAD if i + AHEAD < last else last])
         prefetch_row(words, ahead, k0)
         prefetch_item(values, ahead)
         r = uint64(rows[i])
@@ -106,7 +107,8 @@ def _sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, pa
 
 def _sum_rows_u8(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
     for block in range(start, stop, packing[2]):
-        _add_rows(bins, rows, values, block, min(stop, block + packing[2]), first, last, acc)
+        block_end = block + packing[2]
+        _add_rows(bins, rows, values, block, block_end if block_end < stop else stop, first, last, acc)
         _flush(acc, first, last, slot_ptr, n_bins, packing[0], sign, sign > 0 and block == start, out)
 
 
@@ -144,12 +146,13 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
     hist (n_buffers, 2 * n_slots) OUT: a build inside the range goes to its own buffer (sign 1: set, -1: subtracted);
     partial (2, 2 * n_slots) OUT: a build that the range cuts is set here, at 0 if its head is missing, else at 1.
     """
-    first, last = block * BLOCK_FEATURES, min((block + 1) * BLOCK_FEATURES, n_bins.shape[0])
+    first = block * BLOCK_FEATURES
+    last = first + clip(n_bins.shape[0] - first, int64(BLOCK_FEATURES))
     plane = packing[1] * slot_ptr[slot_ptr.shape[0] - 1]
     for b in range(builds.shape[0]):
         build = builds[b]
         n = build.stop - build.start
-        lo, hi = max(start - build.first, 0), min(stop - build.first, n)
+        lo, hi = clip(start - build.first, n), clip(stop - build.first, n)
         if lo >= hi:
             continue
         whole = lo == 0 and hi == n
@@ -173,7 +176,7 @@ def merge_histograms(builds, bounds, partial, hist, start, stop):
         out = hist[build.hist]
         sign = int64(build.sign)
         for t in range(n_spans):
-            lo, hi = max(bounds[t] - build.first, 0), min(bounds[t + 1] - build.first, n)
+            lo, hi = clip(bounds[t] - build.first, n), clip(bounds[t + 1] - build.first, n)
             if lo >= hi or (lo == 0 and hi == n):
                 continue
             part = partial[t, 1 if lo == 0 else 0]

@@ -7,7 +7,7 @@ only who does which part of the work. The result does not depend on the size of 
 
     page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
     rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
-    store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best)
+    store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best, scratch, scores)
 """
 
 import numpy as np
@@ -62,12 +62,13 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
     n_features = n_bins.shape[0]
     n_blocks = (n_features + BLOCK_FEATURES - 1) // BLOCK_FEATURES
     share = _share(n_rows * n_features, BUILD_UPDATES, n_threads)
-    n_spans = max(1, min(share // n_blocks, n_rows))
+    n_spans = share // n_blocks
+    n_spans = n_rows if n_spans > n_rows else n_spans if n_spans > 1 else 1
     if thread == 0:
         for s in range(n_spans + 1):
             bounds[s] = n_rows * s // n_spans
     n_jobs = n_blocks * n_spans
-    share = min(share, n_jobs)
+    share = n_jobs if share > n_jobs else share
     if thread < share:
         for p in range(gradients[3]):
             values, packing = gradients[0] if p == 0 else gradients[1], gradients[2][p]
@@ -138,7 +139,8 @@ def _subtract(plan, hist, thread, n_threads):
 def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
     """Find the best split of every node in the plan's evals; `opened` lists the nodes that have one."""
     _, free, _, _, all_evals, counts = plan
-    _, opened, allowed, reg, best = search
+    _, opened, allowed, reg, best, all_scratch, all_scores = search
+    scratch = all_scratch[thread], (all_scores[0][thread], all_scores[1][thread])
     evals = all_evals[: counts[expand.EVALS]]
     rows = rowsets[0][: counts[expand.ORDERED_ROWS]]
     slot_ptr, n_bins = page[2], page[3]
@@ -150,13 +152,13 @@ def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_t
     if n_by_rows < n and thread < share:
         pairs = n * n_features
         span = pairs * thread // share, pairs * (thread + 1) // share
-        split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, span[0], span[1])
+        split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratch, span[0], span[1])
     share = _share(n_by_rows * n_features * FEW_ROWS, FIND_SLOTS, n_threads)
     if n_by_rows > 0 and thread < share:
         shift = gradients[2][0, 0]
         data = (page[1], rows, gradients[0], gradients[1], shift)
         span = n * thread // share, n * (thread + 1) // share
-        split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, span[0], span[1])
+        split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch, span[0], span[1])
     if barrier(team, n_threads):
         return
     if thread == 0:

@@ -13,6 +13,7 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 from numba import int64, uint64
 
 from arboost.kernels.jit import kernel, part, section
+from arboost.kernels.scalar import clip
 
 
 @part
@@ -59,7 +60,7 @@ def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, 
     for b in range(batch.shape[0]):
         node = nodes[batch[b]]
         n = node.stop - node.start
-        lo, hi = max(start - first, 0), min(stop - first, n)
+        lo, hi = clip(start - first, n), clip(stop - first, n)
         first += n
         if lo >= hi:
             continue
@@ -102,14 +103,14 @@ def add_leaf_weights(nodes, leaves, weights, rows, target, margin, start, stop):
     for b in range(leaves.shape[0]):
         node = nodes[leaves[b]]
         n = node.stop - node.start
-        lo, hi = max(start - first, 0), min(stop - first, n)
+        lo, hi = clip(start - first, n), clip(stop - first, n)
         first += n
         weight = weights[leaves[b]]
         if rows.shape[0] == 0:
-            for i in range(uint64(node.start + lo), uint64(max(node.start + hi, node.start + lo))):
+            for i in range(uint64(node.start + lo), uint64(node.start + hi)):
                 margin[i, t] += weight
         else:
-            for i in range(uint64(node.start + lo), uint64(max(node.start + hi, node.start + lo))):
+            for i in range(uint64(node.start + lo), uint64(node.start + hi)):
                 margin[uint64(rows[i]), t] += weight
 
 
@@ -122,7 +123,7 @@ def add_split_weights(columns, nodes, batch, weights, rows, missing_code, target
     for b in range(batch.shape[0]):
         node = nodes[batch[b]]
         n = node.stop - node.start
-        lo, hi = max(start - first, 0), min(stop - first, n)
+        lo, hi = clip(start - first, n), clip(stop - first, n)
         first += n
         if lo >= hi:
             continue

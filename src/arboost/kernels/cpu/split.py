@@ -6,7 +6,6 @@ or the higher bin (missing left) of those that separate the node's rows alike. `
 followed by [gamma, g_unit, h_unit]: sums are integers times a unit. Nodes with few rows are summed from their rows.
 """
 
-import numpy as np
 from numba import float64, int64, uint64
 
 from arboost.kernels.dtypes import BY_ROWS
@@ -15,6 +14,11 @@ from arboost.kernels.jit import part, section
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, MIN_GAIN, leaf_score
 
 GAMMA, G_UNIT, H_UNIT = 4, 5, 6
+
+# Rows of a thread's scratch memory, (SCRATCH_ROWS, bins of the widest feature + 1) int64. The last three are zero
+# between calls. With it go scores (bins + 1,) float64, and the same memory as int64.
+EVERY_BIN, BINS, G_LEFT, H_LEFT, G_SUMS, H_SUMS, OCCUPIED = range(7)
+SCRATCH_ROWS = 7
 
 
 @part
@@ -96,14 +100,14 @@ def _top_bits(score_bits, n):
     """The largest score as bits: floats >= 0 order like their bits, -1.0 is below them, and integers vectorise."""
     top = int64(0)
     for k in range(uint64(n)):
-        top = max(top, score_bits[k])
+        top = score_bits[k] if score_bits[k] > top else top
     return top
 
 
 @part
-def _best_of(bins, g_left, h_left, n, node, reg, score, found):
+def _best_of(bins, g_left, h_left, n, node, reg, scores, found):
     """The best split after one of n bins, given running sums; what the sums lack of the node is missing."""
-    score_bits = score.view(np.int64)
+    score, score_bits = scores
     g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
     has_missing = (g_missing | h_missing) != 0
     n_right = n if has_missing else n - 1  # without missing values the last bin leaves nothing on the right
@@ -126,25 +130,17 @@ def _best_of(bins, g_left, h_left, n, node, reg, score, found):
             found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
-@part
-def _widest(n_bins):
-    """Room for the occupied bins of any feature, and for one entry that is written past the last."""
-    widest = 0
-    for f in range(n_bins.shape[0]):
-        widest = max(widest, n_bins[f])
-    return widest + 1
-
-
 @section
-def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start, stop):
+def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratch, start, stop):
     """best[e, f] for pairs (e, f) number start..stop whose node evals[e] has a histogram.
 
-    allowed (n_evals or 1, n_features) uint8: features that column sampling and constraints leave to a node.
+    allowed (n_evals or 1, n_features) uint8: features that column sampling and constraints leave to a node;
+    scratch: see `SCRATCH_ROWS`.
     """
     n_features = n_bins.shape[0]
-    size = _widest(n_bins)
-    every_bin, bins, score = np.arange(size), np.empty(size, np.int64), np.empty(size, np.float64)
-    g_left, h_left = np.empty(size, np.int64), np.empty(size, np.int64)
+    rows, scores = scratch
+    every_bin, bins, g_left, h_left = rows[EVERY_BIN], rows[BINS], rows[G_LEFT], rows[H_LEFT]
+    last_allowed = allowed.shape[0] - 1
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
         node = nodes[evals[e]]
@@ -152,20 +148,20 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, start,
             continue
         found = best[e, f]
         found.score = 0.0
-        if allowed[min(e, allowed.shape[0] - 1), f] != 0:
+        if allowed[e if e < last_allowed else last_allowed, f] != 0:
             out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
             if 2 * (node.stop - node.start) >= n:
                 _all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
-                _best_of(every_bin, g_left, h_left, n, node, reg, score, found)
+                _best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
             n = _occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
             if n > 0:
-                _best_of(bins, g_left, h_left, n, node, reg, score, found)
+                _best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @part
-def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, sums, occupied):
-    """Add rows[start:stop] to sums[bin] and mark their bins; codes of n and above are missing."""
+def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, g_sums, h_sums, occupied):
+    """Add rows[start:stop] to the sums of their bins and mark these; codes of n and above are missing."""
     mask = (int64(1) << shift) - 1
     for i in range(uint64(start), uint64(stop)):
         r = uint64(rows[i])
@@ -173,27 +169,27 @@ def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, sums, occ
         if b < uint64(n):
             v = g_values[r]
             if shift > 0:
-                sums[b, 0] += v >> shift
-                sums[b, 1] += v & mask
+                g_sums[b] += v >> shift
+                h_sums[b] += v & mask
             else:
-                sums[b, 0] += v
-                sums[b, 1] += h_values[r]
-            occupied[b >> uint64(6)] |= uint64(1) << (b & uint64(63))
+                g_sums[b] += v
+                h_sums[b] += h_values[r]
+            occupied[b >> uint64(6)] |= int64(1) << int64(b & uint64(63))
 
 
 @part
-def _collect(sums, occupied, n, bins, g_left, h_left):
+def _collect(g_sums, h_sums, occupied, n, bins, g_left, h_left):
     """`_occupied_sums` from marked bins, clearing marks and sums on the way."""
     k = uint64(0)
     g, h = int64(0), int64(0)
     for w in range(uint64((n + 63) // 64)):
-        bits = occupied[w]
+        bits = uint64(occupied[w])
         occupied[w] = 0
         while bits != uint64(0):
             b = (w << uint64(6)) + count_trailing_zeros(bits)
             bits &= bits - uint64(1)
-            gj, hj = sums[b, 0], sums[b, 1]
-            sums[b, 0], sums[b, 1] = 0, 0
+            gj, hj = g_sums[b], h_sums[b]
+            g_sums[b], h_sums[b] = 0, 0
             g += gj
             h += hj
             bins[k] = b
@@ -204,17 +200,17 @@ def _collect(sums, occupied, n, bins, g_left, h_left):
 
 
 @section
-def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, start, stop):
+def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch, start, stop):
     """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows.
 
     data = (columns, rows, g_values, h_values, shift): with shift > 0, g_values hold both, packed.
     """
     columns, rows, g_values, h_values, shift = data
     n_features = n_bins.shape[0]
-    size = _widest(n_bins)
-    bins, score = np.empty(size, np.int64), np.empty(size, np.float64)
-    g_left, h_left = np.empty(size, np.int64), np.empty(size, np.int64)
-    sums, occupied = np.zeros((size, 2), np.int64), np.zeros((size + 63) // 64, np.uint64)
+    work, scores = scratch
+    bins, g_left, h_left = work[BINS], work[G_LEFT], work[H_LEFT]
+    g_sums, h_sums, occupied = work[G_SUMS], work[H_SUMS], work[OCCUPIED]
+    last_allowed = allowed.shape[0] - 1
     for e in range(start, stop):
         node = nodes[evals[e]]
         if node.hist != BY_ROWS:
@@ -222,11 +218,14 @@ def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, start, s
         for f in range(n_features):
             found = best[e, f]
             found.score = 0.0
-            if allowed[min(e, allowed.shape[0] - 1), f] != 0:
-                _sum_rows(columns[f], rows, node.start, node.stop, g_values, h_values, shift, n_bins[f], sums, occupied)
-                n = _collect(sums, occupied, n_bins[f], bins, g_left, h_left)
+            if allowed[e if e < last_allowed else last_allowed, f] != 0:
+                span = node.start, node.stop
+                _sum_rows(
+                    columns[f], rows, span[0], span[1], g_values, h_values, shift, n_bins[f], g_sums, h_sums, occupied
+                )
+                n = _collect(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
                 if n > 0:
-                    _best_of(bins, g_left, h_left, n, node, reg, score, found)
+                    _best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @section
