@@ -19,6 +19,20 @@ SCRIPTS = {
     "predict.py": ["--rows", "20000", "--train-rows", "5000", "--rounds", "20", "--calls", "20"],
     "memory.py": ["--rows", "50000", "--rounds", "2"],
     "cold_start.py": [],
+    "frames.py": ["--rows", "20000"],
+    "shap_values.py": [
+        "--rows",
+        "500",
+        "--pair-rows",
+        "10",
+        "--train-rows",
+        "5000",
+        "--rounds",
+        "10",
+        "--deep-rounds",
+        "3",
+    ],
+    "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],
 }
 

@@ -35,11 +35,13 @@ def make_page(bins, n_bins, dtype=np.uint8):
     n_rows, n_features = bins.shape
     values = np.concatenate([np.arange(1, n + 1) for n in n_bins]).astype(np.float32)
     ptr = np.append(0, np.cumsum(n_bins)).astype(np.int32)
-    cuts = Cuts(ptr, values, np.full(n_features, -1, np.float32), (bins == MISSING).any(axis=0))
+    minima, numerical = np.full(n_features, -1, np.float32), np.zeros(n_features, np.bool_)
+    cuts = Cuts(ptr, values, minima, (bins == MISSING).any(axis=0), numerical)
     codes = np.where(bins == MISSING, np.iinfo(dtype).max, bins).astype(dtype)
     words = np.zeros((n_rows, -(-n_features * dtype.itemsize // 8)), np.uint64)
     words.view(dtype)[:, :n_features] = codes
-    return BinnedPage(cuts, words, np.ascontiguousarray(codes.T))
+    columns = np.ascontiguousarray(codes.T)
+    return BinnedPage(cuts, words, columns, columns)
 
 
 def raw_values(bins):

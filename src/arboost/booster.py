@@ -7,14 +7,23 @@ from typing import Any, Literal
 
 import numpy as np
 
+from arboost import introspect
+from arboost.boosters.dart import Dart
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
 from arboost.losses import ScalarLoss, loss_from_config
-from arboost.matrix.adapt import adapt
-from arboost.matrix.dmatrix import DMatrix
+from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.align import align, find_order
+from arboost.matrix.categories import Categories
+from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.matrix.frames import get_categories
 from arboost.model_config import config_from_json, config_to_json
-from arboost.modelio import dump, files
+from arboost.modelio import dump, files, onnx, source
+from arboost.modelio.cats import pack_categories, unpack_categories
+from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
+from arboost.objective import gradients
+from arboost.predict import shap
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
 
@@ -56,8 +65,7 @@ class Booster:
             self.load_model(model_file)
         self._learner.set_params(params)
         if cache and not self._learner.model.trees:
-            self._take_features(cache[0])
-            self._learner.accept(cache[0])
+            self._learner.accept(self._take_features(cache[0]))
 
     # ---- training ----
 
@@ -71,8 +79,7 @@ class Booster:
             self.boost(dtrain, iteration=iteration, fobj=fobj)
             return
         self._check_matrix(dtrain, "training data")
-        self._take_features(dtrain)
-        self._learner.update(dtrain, fobj)
+        self._learner.update(self._take_features(dtrain), fobj)
 
     def boost(
         self,
@@ -92,13 +99,14 @@ class Booster:
         if fobj is None and (grad is None or hess is None):
             raise ValueError("Either both `grad` and `hess` or the objective should have a valid value.")
         self._check_matrix(dtrain, "training data")
-        self._take_features(dtrain)
-        self._learner.accept(dtrain)
+        data = self._take_features(dtrain)
+        self._learner.accept(data)
         if fobj is not None:
-            grad, hess = fobj(self._seen_prediction(dtrain, output_margin=True), dtrain)
+            margin = self._shape(self._learner.training_margins(data).copy(), False)
+            grad, hess = gradients(fobj, iteration, margin, dtrain)
         shape = (dtrain.num_row(), self._learner.n_outputs)
         arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
-        self._learner.boost(dtrain, *arrays)
+        self._learner.boost(data, *arrays)
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -135,11 +143,10 @@ class Booster:
             self._check_matrix(data, "evaluation data")
             if not isinstance(name, str):
                 raise TypeError(f"expected string for the name of evaluation data, got {type(name).__name__}")
-            self._check_features(data)
-            scores += [(name, metric, value) for metric, value in self._learner.evaluate(data)]
+            scores += [(name, metric, value) for metric, value in self._learner.evaluate(self._aligned(data))]
         if feval is not None:
             for data, name in evals:
-                found = feval(self._seen_prediction(data, output_margin), data)
+                found = feval(self._seen_prediction(self._aligned(data), output_margin), data)
                 for metric, value in found if isinstance(found, list) else [found]:
                     scores.append((name, metric, float(value)))
         return scores
@@ -186,30 +193,38 @@ class Booster:
             The raw sum of leaf weights instead of the transformed value.
         pred_leaf :
             The number of the leaf that each row reaches in each tree.
-        pred_contribs, approx_contribs, pred_interactions :
-            Feature contributions; not available in this version.
+        pred_contribs :
+            What each feature adds to the margin (SHAP values), (n, n_features + 1) or (n, n_outputs, n_features + 1);
+            the last column is the bias. They sum to the margin.
+        approx_contribs :
+            With `pred_contribs` or `pred_interactions`: a cheap approximation (Saabas) instead of exact SHAP values.
+        pred_interactions :
+            What each pair of features adds to the margin (SHAP interaction values): (n, n_features + 1,
+            n_features + 1), or that for every output. Rows sum to the contributions.
         validate_features :
             Compare feature names with those of the training data.
         training :
-            Accepted for XGBoost's sake; it matters only to boosters that drop trees.
+            Predict as the next round of training would: a "dart" model leaves out the trees that it drops then.
         iteration_range :
             Rounds [begin, end) to use; (0, 0) means all.
         strict_shape :
-            Always (n, n_outputs), or (n, rounds, n_outputs, num_parallel_tree) for leaves.
+            Always (n, n_outputs), or (n, rounds, n_outputs, num_parallel_tree) for leaves, or (n, n_outputs, ...) for
+            contributions and interactions.
         """
         if not isinstance(data, DMatrix):
             raise TypeError(f"Expecting data to be a DMatrix object, got: {type(data)}")
-        if output_margin and pred_leaf:
-            raise ValueError("One type of prediction at a time: output_margin or pred_leaf.")
-        if pred_contribs or approx_contribs or pred_interactions:
-            raise XGBoostError("Feature contributions (pred_contribs, pred_interactions) are not available yet.")
-        if validate_features:
-            self._check_features(data)
+        if sum(map(bool, (output_margin, pred_leaf, pred_contribs, pred_interactions))) > 1:
+            raise ValueError(
+                "One type of prediction at a time: output_margin, pred_leaf, pred_contribs or pred_interactions."
+            )
+        data = self._aligned(data, validate_features)
         self._check_width(data.num_col())
         trees, n_rounds = self._trees_of(iteration_range)
         if pred_leaf:
             return self._predict_leaves(data, trees, n_rounds, strict_shape)
-        margin = self._learner.predict_margins(data, trees)
+        if pred_contribs or pred_interactions:
+            return self._explain(data, trees, pred_interactions, approx_contribs, strict_shape)
+        margin = self._learner.predict_margins(data, trees, training)
         return self._shape(
             self._learner.loss.transform(margin, self._learner.ctx) if not output_margin else margin, strict_shape
         )
@@ -234,9 +249,7 @@ class Booster:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
         else:
-            raw = adapt(data, missing)
-            if validate_features and raw.feature_names is not None:
-                self._check_names(raw.feature_names)
+            raw = self._aligned_raw(adapt(data, missing), validate_features)
             chunks, n_rows, n_columns = raw.chunks(), raw.n_rows, raw.n_features
         self._check_width(n_columns)
         trees, _ = self._trees_of(iteration_range)
@@ -258,6 +271,25 @@ class Booster:
         if strict_shape:
             return result.reshape(data.num_row(), n_rounds, learner.n_outputs, learner.model.num_parallel_tree)
         return result[:, 0] if n_trees == 1 else result
+
+    def _explain(self, data: DMatrix, trees: slice, pairs: bool, approximate: bool, strict_shape: bool) -> np.ndarray:
+        learner = self._learner
+        start = learner.start_margin(data.num_row(), data.info.base_margin)
+        explain = shap.interactions if pairs else shap.contributions
+        explainer = learner.forest().explainer(learner.n_features)
+        result = explain(learner.ctx, explainer, trees, data.chunks(), start, approximate)
+        return result[:, 0] if result.shape[1] == 1 and not strict_shape else result
+
+    def to_shap(self) -> dict[str, Any]:
+        """The model in the form that the shap library takes: `shap.TreeExplainer(booster.to_shap())`.
+
+        For models without categorical splits. `predict(pred_contribs=True)` has the same values, faster.
+        """
+        learner = self._learner
+        if not learner.n_features:
+            raise XGBoostError(_UNTRAINED)
+        model = learner.model
+        return shap.to_shap(model.weighed_trees(), model.tree_info, learner.base_margin(), learner.loss.name)
 
     @staticmethod
     def _shape(result: np.ndarray, strict: bool) -> np.ndarray:
@@ -301,20 +333,56 @@ class Booster:
         """Number of features the model was trained on."""
         return self._learner.n_features
 
-    def _take_features(self, data: DMatrix) -> None:
-        """Remember the first names and types that training data has; later ones must agree."""
+    def get_categories(self, export_to_arrow: bool = False) -> Categories:
+        """The categories of the training data, which prediction gives to other data by itself.
+
+        Parameters
+        ----------
+        export_to_arrow :
+            Whether `to_arrow` of the result answers: (name, pyarrow array of categories or None) of every feature.
+        """
+        learner = self._learner
+        return get_categories(learner.categories, self._feature_names, learner.n_features, export_to_arrow)
+
+    def _take_features(self, data: DMatrix) -> DMatrix:
+        """Remember the first names, types and categories that training data has; later data is brought to them."""
+        learner = self._learner
         if self._feature_names is None:
             self._feature_names, self._feature_types = data.feature_names, data.feature_types
-        else:
-            self._check_features(data)
+        if learner.categories is None and not learner.model.trees and data.categories is not None:
+            learner.categories = data.categories.stored()
+        fitting = self._aligned(data)
+        if fitting is not data and isinstance(data, QuantileDMatrix):
+            raise XGBoostError(
+                "The QuantileDMatrix has other codes of categories, or another order of columns, than the model that "
+                "is to be trained further: build it with feature_types=booster.get_categories(), or use DMatrix."
+            )
+        return fitting
 
-    def _check_features(self, data: DMatrix) -> None:
-        if self._feature_names is not None and data.num_row() > 0:
-            self._check_names(data.feature_names)
+    def _aligned(self, data: DMatrix, validate: bool = True) -> DMatrix:
+        """The data in the model's columns and codes; refuses other names unless `validate` is false."""
+        if validate and data.num_row() > 0:
+            self._check_names(data.feature_names, data.is_frame)
+        return data.aligned(self._feature_names if validate else None, self._learner.categories, self._unseen())
 
-    def _check_names(self, names: list[str] | None) -> None:
+    def _aligned_raw(self, raw: RawData, validate: bool) -> RawData:
+        """The same for data without a matrix, which needs no names unless it is a frame."""
+        wanted, order = self._learner.categories, None
+        if validate and raw.feature_names is not None:
+            self._check_names(raw.feature_names, raw.is_frame)
+            order = find_order(raw.feature_names, self._feature_names)
+        have = raw.categories
+        if have is None and raw.is_frame and wanted is not None:
+            have = Categories([None] * raw.n_features)  # numbers are no categories
+        names = raw.feature_names if order is None else self._feature_names
+        return align(raw, order, have, wanted, self._unseen(), names)
+
+    def _unseen(self) -> str:
+        return self._learner.resolved.learner.unseen_category
+
+    def _check_names(self, names: list[str] | None, any_order: bool = False) -> None:
         mine = self._feature_names
-        if mine is None or names == mine:
+        if mine is None or names == mine or (any_order and names is not None and sorted(names) == sorted(mine)):
             return
         if names is None:
             raise ValueError(
@@ -443,29 +511,37 @@ class Booster:
             n_features=learner.n_features,
             objective=learner.loss.config(),
             base_score=tuple(float(v) for v in learner.intercept),
+            booster=model.kind,
             trees=model.trees,
+            tree_weights=model.weights.tolist() if isinstance(model, Dart) else [],
             tree_info=model.tree_info,
             iteration_ptr=model.iteration_ptr,
             num_parallel_tree=model.num_parallel_tree,
             n_classes=n_outputs if is_multi else 0,
             n_targets=1 if is_multi else n_outputs,
             boost_from_average=learner.boost_from_average,
-            attributes=dict(self._attributes),
+            attributes=self._attributes | ({"unseen_category": "error"} if self._unseen() == "error" else {}),
             feature_names=self._feature_names,
             feature_types=self._feature_types,
+            cats=pack_categories(learner.categories),
         )
 
     def _from_saved(self, saved: SavedModel) -> None:
-        learner = Learner({**self._learner.params, **_objective_params(saved)})
-        learner.model = GBTree(
-            list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree
-        )
+        learner = Learner({**self._learner.params, **_objective_params(saved), "booster": saved.booster})
+        model = GBTree(list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree)
+        if saved.booster == "dart":
+            model = Dart.of_trees(model, np.asarray(saved.tree_weights, np.float32))
+        learner.model = model
+        learner.earlier_loss = loss_from_config(saved.objective, saved.n_classes)
         learner.base_score = np.asarray(saved.base_score, np.float32)
         learner.boost_from_average = saved.boost_from_average
         learner.n_features = saved.n_features
         learner.n_label_columns = saved.n_targets if learner.loss.n_targets() == 1 else 1
         self._learner = learner
+        learner.categories = unpack_categories(saved.cats, saved.feature_types)
         self._attributes = dict(saved.attributes)
+        if self._attributes.get("unseen_category") == "error":
+            learner.set_params({"unseen_category": self._attributes.pop("unseen_category")})
         self._feature_names, self._feature_types = saved.feature_names, saved.feature_types
 
     def save_config(self) -> str:
@@ -482,9 +558,7 @@ class Booster:
         self, fmap: "str | os.PathLike[str]" = "", with_stats: bool = False, dump_format: str = "text"
     ) -> list[str]:
         """Every tree as text, JSON or dot."""
-        names, types = self._named(fmap)
-        trees = self._learner.model.trees
-        return [dump.dump_tree(t, names, types, dump_format, with_stats) for t in trees]
+        return dump.dump_trees(self._learner.model.trees, *self._named(fmap), dump_format, with_stats)
 
     def _named(self, fmap: "str | os.PathLike[str]") -> tuple[list[str] | None, list[str] | None]:
         """Feature names and types: of a feature map file, if one is given, else the model's own."""
@@ -499,38 +573,60 @@ class Booster:
         dump_format: str = "text",
     ) -> None:
         """Write `get_dump` to a file."""
-        trees = self.get_dump(fmap, with_stats, dump_format)
-        with open(os.fspath(os.path.expanduser(fout)), "w", encoding="utf-8") as out:
-            if dump_format == "json":
-                out.write("[\n" + ",\n".join(trees) + "\n]")
-            else:
-                out.writelines(f"booster[{i}]:\n{tree}" for i, tree in enumerate(trees))
+        dump.write_dump(fout, self.get_dump(fmap, with_stats, dump_format), dump_format)
 
     def get_score(self, fmap: "str | os.PathLike[str]" = "", importance_type: str = "weight") -> dict[str, float]:
         """Importance of the features that are split on: weight, gain, cover, total_gain or total_cover."""
-        kinds = ("weight", "gain", "cover", "total_gain", "total_cover")
-        if importance_type not in kinds:
-            raise XGBoostError(
-                f"Unknown feature importance type, expected one of {', '.join(kinds)}; got {importance_type!r}."
-            )
-        names = self._named(fmap)[0]
-        n = self._learner.n_features
-        count, total = np.zeros(n), np.zeros(n)
-        for tree in self._learner.model.trees:
-            inner = tree.left >= 0
-            np.add.at(count, tree.feature[inner], 1.0)
-            if importance_type != "weight":
-                values = tree.gain if importance_type.endswith("gain") else tree.cover
-                np.add.at(total, tree.feature[inner], values[inner].astype(np.float64))
-        if importance_type == "weight":
-            total = count
-        elif not importance_type.startswith("total"):
-            total = total / np.maximum(count, 1)
-        return {names[f] if names else f"f{f}": float(total[f]) for f in np.flatnonzero(count)}
+        return introspect.importance(self._learner.model.trees, self._named(fmap)[0], importance_type)
 
     def get_fscore(self, fmap: "str | os.PathLike[str]" = "") -> dict[str, float]:
         """How often each feature is split on."""
         return self.get_score(fmap, "weight")
+
+    def trees_to_dataframe(self, fmap: "str | os.PathLike[str]" = "") -> Any:
+        """Every node of every tree as a row of a pandas DataFrame."""
+        return introspect.trees_to_dataframe(self._learner.model.trees, *self._named(fmap))
+
+    def get_split_value_histogram(
+        self, feature: str, fmap: "str | os.PathLike[str]" = "", bins: int | None = None, as_pandas: bool = True
+    ) -> Any:
+        """How often each range of a feature's values was split at: a DataFrame, or an array of (upper end, count)."""
+        table = introspect.split_value_histogram(self._learner.model.trees, *self._named(fmap), feature, bins)
+        return introspect.as_frame(table) if as_pandas else table
+
+    def to_onnx(
+        self,
+        path: "str | os.PathLike[str] | None" = None,
+        *,
+        output_margin: bool = False,
+        iteration_range: tuple[int, int] = (0, 0),
+    ) -> Any:
+        """The model as an onnx.ModelProto that predicts what `predict` does, also written to `path`.
+
+        Its input `X` is float32 (n, features), NaN for missing values and codes for categories; names, types and
+        categories of the features are in its metadata.
+        """
+        return onnx.to_onnx(self._ensemble(output_margin, iteration_range), path)
+
+    def to_python(self, path: "str | os.PathLike[str] | None" = None) -> str:
+        """The model as Python source without dependencies, with a function `predict(row)`; also written to `path`."""
+        return source.to_python(self._ensemble(False, (0, 0)), path)
+
+    def _ensemble(self, output_margin: bool, iteration_range: tuple[int, int]) -> Ensemble:
+        """The model, or some of its rounds, as exporters take it."""
+        learner, (trees, _) = self._learner, self._trees_of(iteration_range)
+        if not learner.n_features:
+            raise XGBoostError(_UNTRAINED)
+        return Ensemble(
+            learner.model.weighed_trees(trees),
+            learner.model.tree_info[trees],
+            learner.base_margin(),
+            learner.n_features,
+            None if output_margin else learner.loss,
+            self._feature_names,
+            self._feature_types,
+            learner.categories,
+        )
 
     # ---- copies ----
 

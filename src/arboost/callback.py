@@ -102,6 +102,7 @@ class CallbackContainer:
         self.callbacks = list(dict.fromkeys(callbacks))
         self.metric = metric
         self.history: EvalsLog = {}
+        self.order: list[tuple[str, str]] = []  # (data, metric) as first evaluated
         self.is_cv = is_cv
         self.aggregated_cv: list[tuple[str, float, float]] | None = None
         self._output_margin = output_margin
@@ -134,7 +135,11 @@ class CallbackContainer:
 
     def _update_history(self, scores: Sequence[tuple[str, str, Any]]) -> None:
         for data, metric, score in scores:
-            self.history.setdefault(data, {}).setdefault(metric, []).append(score)
+            metrics = self.history.setdefault(data, {})
+            if metric not in metrics:
+                metrics[metric] = []
+                self.order.append((data, metric))
+            metrics[metric].append(score)
 
 
 def _same_kind(model: Any, returned: Any, method: str) -> Any:

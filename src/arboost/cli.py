@@ -55,6 +55,7 @@ def compile_kernels() -> list[str]:
         if isinstance(X, np.ndarray):
             model.inplace_predict(X)
             model.inplace_predict(X[:1])
+    _compile_particular(xgb)
     return sorted(name for name, function in _kernels() if function.signatures)
 
 
@@ -92,6 +93,48 @@ def _small_fits() -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
     yield X, classes, {"objective": "multi:softprob", "num_class": 3, "eval_metric": ["mlogloss", "merror", "auc"]}
 
 
+def _compile_particular(xgb: Any) -> None:
+    """Small fits that need more than labels: categories, constraints, groups, times; and explanations."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, 3), dtype=np.float32)
+    X[:, 2] = rng.integers(0, 6, len(X))
+    quiet = {"verbosity": 0, "max_depth": 3}
+    options = {"feature_types": ["q", "q", "c"], "enable_categorical": True}
+    data = xgb.DMatrix(X, X[:, 0] + 3 * (X[:, 2] % 2), **options)
+    for params in ({"subsample": 0.5}, {"monotone_constraints": (1, 0, 0)}):
+        model = xgb.train(quiet | params, data, 2)
+        for what in ({}, {"pred_leaf": True}, {"pred_interactions": True}, {"pred_contribs": True}):
+            model.predict(data, **what)
+        model.predict(data, pred_contribs=True, approx_contribs=True)
+    groups = xgb.DMatrix(X, np.arange(120) % 3, group=[60, 60])
+    for objective in ("rank:ndcg", "rank:map", "rank:pairwise"):
+        for extra in ({}, {"lambdarank_pair_method": "mean"}, {"lambdarank_unbiased": True}):
+            relevance = np.arange(120) % (2 if objective == "rank:map" else 3)
+            groups.set_label(relevance)
+            metrics = {"objective": objective, "eval_metric": ["ndcg", "map", "pre", "auc", "aucpr"]}
+            evals = [(groups, "train")] if objective == "rank:map" else []
+            xgb.train(quiet | metrics | extra, groups, 2, evals=evals, verbose_eval=False)
+    _compile_survival(xgb, X, quiet)
+    numbers = xgb.DMatrix(X, X[:, 0])
+    expectiles = {"objective": "reg:expectileerror", "expectile_alpha": [0.2, 0.8], "eval_metric": "expectile"}
+    xgb.train(quiet | expectiles, numbers, 2, evals=[(numbers, "train")], verbose_eval=False).predict(numbers)
+
+
+def _compile_survival(xgb: Any, X: np.ndarray, quiet: dict[str, Any]) -> None:
+    survival = importlib.import_module("arboost.survival")
+    times = np.exp(X[:, 0]).astype(np.float32)
+    data = xgb.DMatrix(X, np.where(np.arange(len(X)) % 4 == 0, -times, times))
+    cox = xgb.train(quiet | {"objective": "survival:cox"}, data, 2, evals=[(data, "train")], verbose_eval=False)
+    survival.predict_survival_function(cox, data, [0.5, 1.0], baseline=survival.baseline_hazard(cox, data))
+    survival.concordance_index(times, cox.predict(data))
+    data = xgb.DMatrix(X, label_lower_bound=times, label_upper_bound=times * 2)
+    metrics = {"objective": "survival:aft", "eval_metric": ["aft-nloglik", "interval-regression-accuracy"]}
+    for distribution in ("normal", "logistic", "extreme"):
+        params = quiet | metrics | {"aft_loss_distribution": distribution}
+        aft = xgb.train(params, data, 2, evals=[(data, "train")], verbose_eval=False)
+        survival.predict_survival_function(aft, data, [0.5, 1.0])
+
+
 def _kernels() -> Iterator[tuple[str, Any]]:
     """Every kernel that Python may call, by full name."""
     package = importlib.import_module("arboost.kernels")
@@ -121,7 +164,7 @@ def _demo() -> int:
 
 
 def _parameters() -> int:
-    print(_PARAMETERS_HEADING + importlib.import_module("arboost.params.table").as_markdown().rstrip())
+    print(_PARAMETERS_HEADING + importlib.import_module("arboost.params.markdown").as_markdown().rstrip())
     return 0
 
 

@@ -2,6 +2,19 @@
 
 from arboost.booster import Booster
 from arboost.matrix.dmatrix import DataSplitMode, DMatrix, QuantileDMatrix
+from arboost.matrix.iterator import DataIter
+from arboost.objective import Objective, TreeObjective
 from arboost.runtime.errors import XGBoostError
+from arboost.version import build_info
 
-__all__ = ["Booster", "DMatrix", "DataSplitMode", "QuantileDMatrix", "XGBoostError"]
+__all__ = [
+    "Booster",
+    "DMatrix",
+    "DataIter",
+    "DataSplitMode",
+    "Objective",
+    "QuantileDMatrix",
+    "TreeObjective",
+    "XGBoostError",
+    "build_info",
+]

@@ -1,11 +1,20 @@
-"""`save_config`: the parameters in force as JSON, under the paths where XGBoost's tools look for them."""
+"""`save_config`: the parameters in force as JSON, under the paths where XGBoost's tools look for them.
+
+XGBoost's `load_config` reads what is written here, and the other way round. What only XGBoost has (the names of its
+steps, parameters without effect here) is written as it stands, because XGBoost insists on finding it.
+"""
 
 import json
 from typing import Any
 
+import numpy as np
+
 from arboost.boosters.learner import Learner
+from arboost.metrics import Metric
+from arboost.modelio.json_text import print_floats
 from arboost.modelio.schema import FORMAT_VERSION
 from arboost.params.resolve import TreeParams
+from arboost.params.table import PARAMS
 from arboost.runtime.errors import XGBoostError
 
 _FILE_NAMES = {
@@ -15,6 +24,19 @@ _FILE_NAMES = {
 }
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
 _ELSEWHERE = ("num_parallel_tree", "tree_method")
+_STEP = "grow_quantile_histmaker"  # XGBoost's name for growing trees on bins made once
+# XGBoost's tree and step parameters; those that the engine does not read are written as given or as their defaults.
+_THEIR_TREE_PARAMS = (
+    "interaction_constraints",
+    "max_cat_threshold",
+    "max_cat_to_onehot",
+    "monotone_constraints",
+    "refresh_leaf",
+    "sparse_threshold",
+)
+_STEP_PARAMS = ("debug_synchronize", "max_cached_hist_node")
+_GENERIC = ("seed", "seed_per_iteration", "nthread", "device", "validate_parameters")
+_TRAIN = ("booster", "objective", "multi_strategy", "disable_default_eval_metric")
 
 
 def _text(value: Any) -> str:
@@ -23,11 +45,40 @@ def _text(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def _tree_param(tree: TreeParams) -> dict[str, str]:
-    named = {
-        n: v for name, v in tree._asdict().items() if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))
-    }
-    return {name: _text(named[name]) for name in sorted(named)}
+def _unread(learner: Learner, name: str) -> str:
+    """The text of a parameter that the engine does not read: as given, else its default."""
+    param = PARAMS[name]
+    given = learner.params.get(name, param.default)
+    if name == "sparse_threshold":  # XGBoost's only double
+        return f"{float(given):.17g}"
+    return _text(param.parse(given))
+
+
+def _tree_param(learner: Learner) -> dict[str, str]:
+    tree = learner.tree_params._asdict()
+    named = {n: _text(v) for name, v in tree.items() if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))}
+    named |= {name: _unread(learner, name) for name in _THEIR_TREE_PARAMS if name not in tree}
+    return {name: named[name] for name in sorted(named)}
+
+
+def _float_texts(values: Any) -> str:
+    """A list of float32 numbers as XGBoost prints them."""
+    return print_floats(np.atleast_1d(np.asarray(values, np.float32)))
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    """A metric's name, and the parameters that XGBoost reads back with it."""
+    entry: dict[str, Any] = {"name": metric.name}
+    if metric.name == "quantile":
+        entry["quantile_loss_param"] = {"quantile_alpha": _float_texts(getattr(metric, "quantile_alpha", ()))}
+    elif metric.name == "expectile":
+        entry["expectile_loss_param"] = {"expectile_alpha": _float_texts(getattr(metric, "expectile_alpha", ()))}
+    elif metric.name == "aft-nloglik":
+        names = ("aft_loss_distribution", "aft_loss_distribution_scale")
+        entry["aft_loss_param"] = {name: _text(getattr(metric, name)) for name in names}
+    elif metric.name == "mphe":
+        entry["pseudo_huber_param"] = {"huber_slope": _text(getattr(metric, "huber_slope", 1.0))}
+    return entry
 
 
 def config_to_json(learner: Learner) -> str:
@@ -37,18 +88,25 @@ def config_to_json(learner: Learner) -> str:
     n_outputs, is_multi = learner.n_outputs, loss.name.startswith("multi:")
     generic = {"device": p.device, "nthread": p.nthread, "seed": p.seed, "seed_per_iteration": p.seed_per_iteration}
     generic |= {"n_jobs": p.nthread, "random_state": p.seed, "validate_parameters": p.validate_parameters}
-    booster = {
+    generic["fail_on_invalid_gpu_id"] = False
+    booster: dict[str, Any] = {
         "gbtree_model_param": {"num_parallel_tree": str(tree.num_parallel_tree), "num_trees": str(len(model.trees))},
         "gbtree_train_param": {
             "process_type": "default",
             "tree_method": tree.tree_method,
-            "updater": "grow_quantile_histmaker",
+            "updater": _STEP,
+            "updater_seq": _STEP,
         },
-        "name": p.booster,
-        "tree_train_param": _tree_param(tree),
+        "name": "gbtree",
+        "specified_updater": False,
+        "tree_train_param": _tree_param(learner),
+        "updater": [{"hist_train_param": {name: _unread(learner, name) for name in _STEP_PARAMS}, "name": _STEP}],
     }
+    if p.booster == "dart":
+        dropout = {name: _text(value) for name, value in sorted(learner.resolved.dart._asdict().items())}
+        booster = {"dart_train_param": dropout, "gbtree": booster, "name": "dart"}
     facts = {
-        "base_score": json.dumps(learner.intercept.tolist(), separators=(",", ":")),
+        "base_score": _float_texts(learner.intercept),
         "boost_from_average": _text(learner.boost_from_average),
         "num_class": str(n_outputs if is_multi else 0),
         "num_feature": str(learner.n_features),
@@ -65,7 +123,7 @@ def config_to_json(learner: Learner) -> str:
         "gradient_booster": booster,
         "learner_model_param": facts,
         "learner_train_param": train,
-        "metrics": [{"name": metric.name} for metric in learner.metrics],
+        "metrics": [_metric(metric) for metric in learner.metrics],
         "objective": loss.config(),
     }
     return json.dumps({"learner": whole, "version": list(FORMAT_VERSION)}, separators=(",", ":"), sort_keys=True)
@@ -76,15 +134,13 @@ def config_from_json(text: str) -> dict[str, Any]:
     try:
         learner = json.loads(text)["learner"]
         booster = learner["gradient_booster"]
-        params = {
-            name: booster["tree_train_param"][name] for name in _FILE_PARAMS if name in booster["tree_train_param"]
-        }
+        params = dict(booster.get("dart_train_param", {}))
+        booster = booster.get("gbtree", booster)
+        params |= {k: v for k, v in booster["tree_train_param"].items() if k in _FILE_PARAMS}
         params["tree_method"] = booster["gbtree_train_param"]["tree_method"]
         params["num_parallel_tree"] = booster["gbtree_model_param"]["num_parallel_tree"]
-        params |= {
-            k: learner["generic_param"][k] for k in ("seed", "nthread", "device") if k in learner["generic_param"]
-        }
-        params |= {k: learner["learner_train_param"][k] for k in ("booster", "objective", "multi_strategy")}
+        params |= {k: learner["generic_param"][k] for k in _GENERIC if k in learner["generic_param"]}
+        params |= {k: learner["learner_train_param"][k] for k in _TRAIN if k in learner["learner_train_param"]}
         for group in learner["objective"].values():
             if isinstance(group, dict):
                 params |= {k: v for k, v in group.items() if k != "max_delta_step"}
@@ -96,6 +152,7 @@ def config_from_json(text: str) -> dict[str, Any]:
     return params
 
 
-_FILE_PARAMS = tuple(
-    n for name in TreeParams._fields if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))[:1]
+_FILE_PARAMS = frozenset(
+    {n for name in TreeParams._fields if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))[:1]}
+    | set(_THEIR_TREE_PARAMS)
 )

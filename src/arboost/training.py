@@ -1,8 +1,8 @@
 """`train` and `cv`: the loop over rounds, and the folds.
 
 An interrupt (Ctrl-C) never leaves half a round: while a round is being grown it is held back until the round is
-whole, then `train` raises `TrainingInterrupted`, which carries the booster trained so far. Folds are drawn as
-XGBoost and scikit-learn draw them from the same seed.
+whole, then `train` raises the KeyboardInterrupt, which carries the booster trained so far. Folds are drawn as XGBoost
+and scikit-learn draw them from the same seed.
 """
 
 import importlib
@@ -31,29 +31,9 @@ from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
 
-__all__ = ["CVPack", "TrainingInterrupted", "cv", "train"]
+__all__ = ["CVPack", "cv", "train"]
 
 Fold = tuple[np.ndarray, np.ndarray]  # row numbers to train on and to test on
-
-
-class TrainingInterrupted(KeyboardInterrupt):
-    """Training was interrupted between two rounds; `booster` is the model so far, whole and usable.
-
-    It is a KeyboardInterrupt, so a script that does not catch it ends as usual. The evaluation history is in the
-    caller's `evals_result`, and the callbacks' `after_training` has run.
-
-    Examples
-    --------
-    >>> try:
-    ...     booster = arboost.train(params, dtrain, 10_000)  # doctest: +SKIP
-    ... except arboost.training.TrainingInterrupted as stopped:  # doctest: +SKIP
-    ...     booster = stopped.booster
-    """
-
-    def __init__(self, booster: Booster) -> None:
-        n_rounds = booster.num_boosted_rounds()
-        super().__init__(f"training was interrupted after {n_rounds} rounds; the model so far is in `.booster`")
-        self.booster = booster
 
 
 @positional_with_warning
@@ -110,15 +90,22 @@ def train(
 
     Raises
     ------
-    TrainingInterrupted
-        After Ctrl-C: a KeyboardInterrupt whose `booster` is the model of the rounds finished so far. A second Ctrl-C
-        during the same round does not wait for the round.
+    KeyboardInterrupt
+        After Ctrl-C; its `booster` is the model of the rounds finished so far, whole and usable. `evals_result` is
+        filled, and the callbacks' `after_training` has run. A second Ctrl-C during a round does not wait for it.
 
     Examples
     --------
     >>> import arboost, numpy as np
     >>> X, y = np.random.rand(100, 3), np.random.rand(100)
     >>> booster = arboost.train({"max_depth": 3}, arboost.DMatrix(X, y), 20)  # doctest: +SKIP
+
+    Stopping a long training by hand, without losing it:
+
+    >>> try:  # doctest: +SKIP
+    ...     booster = arboost.train(params, dtrain, 10_000)
+    ... except KeyboardInterrupt as stopped:
+    ...     booster = stopped.booster
     """
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
@@ -196,17 +183,24 @@ class _WholeRounds:
             raise KeyboardInterrupt
 
 
-def _interrupted(booster: Booster, container: CallbackContainer, evals_result: EvalsLog | None) -> TrainingInterrupted:
-    """Finish what can be finished; a callback that fails now does not take the model along."""
+def _interrupted(booster: Booster, container: CallbackContainer, evals_result: EvalsLog | None) -> KeyboardInterrupt:
+    """Finish what can be finished; a callback that fails now does not take the model along.
+
+    The class is KeyboardInterrupt itself: only of that one Python knows that the process ends by the signal.
+    """
     if evals_result is not None:
         evals_result.update(container.history)
+    note = None
     try:
         booster = container.after_training(booster)
     except Exception as error:
-        stopped = TrainingInterrupted(booster.reset())
-        stopped.add_note(f"A callback failed after the interrupt: {error!r}")
-        return stopped
-    return TrainingInterrupted(booster.reset())
+        note = f"A callback failed after the interrupt: {error!r}"
+    n_rounds = booster.num_boosted_rounds()
+    stopped = KeyboardInterrupt(f"training was interrupted after {n_rounds} rounds; the model so far is in `.booster`")
+    stopped.booster = booster.reset()  # type: ignore[attr-defined]
+    if note is not None:
+        stopped.add_note(note)
+    return stopped
 
 
 def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DMatrix, str]]:
@@ -393,7 +387,8 @@ def cv(
     with _verbosity_of(params):
         packs = _make_packs(params, dtrain, metrics, fpreproc, _split(dtrain, nfold, stratified, folds, shuffle, seed))
         model = container.before_training(_PackedBooster(packs))
-        results = _columns(container.history, _run_folds(model, dtrain, num_boost_round, obj, container))
+        n_rounds = _run_folds(model, dtrain, num_boost_round, obj, container)
+        results = _columns(container, n_rounds)
         container.after_training(model)
     return _as_frame(results) if as_pandas else results
 
@@ -442,12 +437,13 @@ def _run_folds(
     return None
 
 
-def _columns(history: EvalsLog, n_rounds: int | None) -> dict[str, list[float]]:
+def _columns(container: CallbackContainer, n_rounds: int | None) -> dict[str, list[float]]:
+    """The history as columns, in the order of evaluation: the metrics of all sets, then the custom ones of all sets."""
     results = {}
-    for data, metrics in history.items():
-        for metric, scores in metrics.items():
-            results[f"{data}-{metric}-mean"] = [mean for mean, _ in scores[:n_rounds]]
-            results[f"{data}-{metric}-std"] = [std for _, std in scores[:n_rounds]]
+    for data, metric in container.order:
+        scores = container.history[data][metric][:n_rounds]
+        results[f"{data}-{metric}-mean"] = [mean for mean, _ in scores]
+        results[f"{data}-{metric}-std"] = [std for _, std in scores]
     return results
 
 

@@ -6,6 +6,7 @@ MAX_ARGUMENTS = 12
 
 # Kernels allowed more arguments: "module.function" -> why splitting it would be worse.
 MORE_ARGUMENTS: dict[str, str] = {
+    "kernels.cpu.level_general.carry_out": "level.carry_out's twelve bundles and one more",
     "kernels.cpu.predict.pack_tree": "a tree's five arrays in, the packed forest's six arrays out",
 }
 
@@ -13,6 +14,7 @@ MORE_ARGUMENTS: dict[str, str] = {
 WITHOUT_RANGE: dict[str, str] = {
     "kernels.cpu.expand": "bookkeeping of one node table: microseconds, and each step needs the one before",
     "kernels.cpu.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
+    "kernels.cpu.level_general.carry_out": "a team's kernel, as level.carry_out",
     "kernels.cpu.predict.pack_tree": "one tree is packed by one walk from its root",
 }
 

@@ -23,11 +23,26 @@ FLOORS = [
         "collective",
         "objective",
         "model_config",
+        "introspect",
         "booster",
         "training",
         "callback",
     },
-    {"sklearn", "ensemble", "dask", "plotting", "interpret", "trace", "report", "demo", "cli", "__main__"},
+    {
+        "sklearn",
+        "_sklearn_fit",
+        "_sklearn_docs",
+        "survival",
+        "ensemble",
+        "dask",
+        "plotting",
+        "interpret",
+        "trace",
+        "report",
+        "demo",
+        "cli",
+        "__main__",
+    },
 ]
 FIRST_FACE_FLOOR = 7
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
@@ -38,9 +53,12 @@ ROOMS = {
     "scipy": [""],
     "numba": ["kernels"],
     "llvmlite": ["kernels"],
-    "pandas": ["compat", "training"],  # cv() returns a DataFrame where pandas is installed
-    "pyarrow": ["compat"],
-    "polars": ["compat"],
+    "pandas": ["compat", "training", "introspect", "matrix.frames"],  # cv() and tables return frames
+    "pyarrow": ["compat", "matrix.frames", "matrix.files"],
+    "polars": ["compat", "matrix.frames"],
+    "narwhals": ["matrix.frames"],
+    "onnx": ["modelio.onnx"],
+    "cupy": ["compat"],
     "sklearn": ["compat", "sklearn", "ensemble"],
     "matplotlib": ["compat", "plotting"],
     "graphviz": ["compat", "plotting"],

@@ -6,12 +6,13 @@ and is dropped with it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from arboost.boosters.sampling import sample_rows
 from arboost.matrix.page import BinnedPage
-from arboost.params.resolve import TreeParams
+from arboost.params.resolve import Resolved, TreeParams
 from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context
@@ -27,6 +28,7 @@ LeafSolver = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 class GBTree:
     """Trees, the target each adds to, and where each round begins in the list."""
 
+    kind: ClassVar[str] = "gbtree"  # the parameter `booster`
     trees: list[Tree] = field(default_factory=list)
     tree_info: list[int] = field(default_factory=list)
     iteration_ptr: list[int] = field(default_factory=lambda: [0])
@@ -36,6 +38,15 @@ class GBTree:
     def n_rounds(self) -> int:
         return len(self.iteration_ptr) - 1
 
+    @property
+    def version(self) -> int:
+        """Changes when what trees add to margins has changed: margins and packed trees made before are void."""
+        return 0
+
+    def forest_of_round(self, params: Resolved, key: int, chosen: slice = slice(None)) -> Forest | None:
+        """Those of the chosen trees that the next round's gradients see; None: all of them."""
+        return None
+
     def add_round(self, trees: list[Tree], targets: list[int]) -> None:
         """Append one round's trees."""
         self.trees += trees
@@ -44,11 +55,15 @@ class GBTree:
 
     def slice_rounds(self, rounds: range) -> "GBTree":
         """A model of the chosen rounds; trees are shared, not copied (they never change)."""
-        part = GBTree(num_parallel_tree=self.num_parallel_tree)
+        part = type(self)(num_parallel_tree=self.num_parallel_tree)
         for r in rounds:
             trees = slice(self.iteration_ptr[r], self.iteration_ptr[r + 1])
             part.add_round(self.trees[trees], self.tree_info[trees])
         return part
+
+    def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
+        """Trees whose leaves hold what they add to margins."""
+        return self.trees[chosen]
 
     def forest(self, first_tree: int = 0) -> Forest:
         """Trees from `first_tree` on, packed for prediction."""
@@ -58,12 +73,19 @@ class GBTree:
 class TreeTrainer:
     """Grows rounds of trees on one binned page."""
 
-    def __init__(self, ctx: Context, page: BinnedPage, params: TreeParams, feature_weights: np.ndarray | None):
+    def __init__(
+        self,
+        ctx: Context,
+        page: BinnedPage,
+        params: TreeParams,
+        feature_weights: np.ndarray | None,
+        feature_names: list[str] | None = None,
+    ):
         self._ctx = ctx
         self._n_rows = page.n_rows
         self._params = params
         self._packed = np.empty(page.n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
-        self._grower = TreeGrower(ctx, page, params, feature_weights)
+        self._grower = TreeGrower(ctx, page, params, feature_weights, feature_names)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change between rounds."""

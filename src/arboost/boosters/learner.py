@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from arboost.boosters.dart import Dart
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE
+from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
 from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
@@ -23,10 +25,11 @@ from arboost.runtime.errors import XGBoostError
 
 @dataclass
 class _Margins:
-    """Margins of one matrix after the first `n_trees` trees."""
+    """Margins of one matrix after the first `n_trees` trees, as they were in the model's version."""
 
     margin: np.ndarray
     n_trees: int
+    version: int
     base_margin: np.ndarray | None
 
 
@@ -38,8 +41,11 @@ class _Session:
     trainer: TreeTrainer
     g: np.ndarray
     h: np.ndarray
-    checked: tuple  # the label and weight that were found valid
-    made_for: tuple[int, int]  # max_bin, threads
+    checked: tuple  # the labels, weights, groups and bounds that were found valid
+    made_for: tuple  # max_bin, threads, constraints
+
+
+_MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart}
 
 
 class Learner:
@@ -52,15 +58,17 @@ class Learner:
         self.boost_from_average = True
         self.n_features = 0
         self.n_label_columns = 1
+        self.categories: Categories | None = None  # of the training data, as model files hold them
         self._resolved: Resolved | None = None
         self._warned = False
         self._ctx: Context | None = None
         self._base_margin: tuple[np.ndarray | None, np.ndarray] | None = None  # made from this base_score
         self._loss: Loss | None = None
+        self.earlier_loss: Loss | None = None  # whose state the next one takes over
         self._metrics: list[Metric] | None = None
         self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
         self._session: _Session | None = None
-        self._forest: tuple[int, Forest] | None = None
+        self._forest: tuple[tuple[int, int], Forest] | None = None
 
     def copy(self) -> "Learner":
         """The same parameters and trees, nothing of the data."""
@@ -68,6 +76,8 @@ class Learner:
         twin.model = self.model.slice_rounds(range(self.model.n_rounds))
         twin.base_score, twin.boost_from_average = self.base_score, self.boost_from_average
         twin.n_features, twin.n_label_columns = self.n_features, self.n_label_columns
+        twin.categories = self.categories
+        twin.earlier_loss = self._loss or self.earlier_loss
         return twin
 
     # ---- parameters ----
@@ -77,6 +87,7 @@ class Learner:
         merged = merge(self.params, params)
         self._warned = self._warned and merged.keys() <= self.params.keys()  # a new name is looked at once
         self.params = merged
+        self.earlier_loss = self._loss or self.earlier_loss
         self._resolved = self._ctx = self._metrics = self._loss = self._base_margin = None
         if "base_score" in normalize(params):
             self.base_score = None  # the given one is in force from now on, also in a trained model
@@ -107,6 +118,8 @@ class Learner:
     def loss(self) -> Loss:
         if self._loss is None:
             self._loss = make_loss(self.resolved.learner.objective, self.resolved.learner)
+            if self.earlier_loss is not None:
+                self._loss.take_over(self.earlier_loss)
         return self._loss
 
     @property
@@ -157,14 +170,28 @@ class Learner:
     def margins(self, data: DMatrix) -> np.ndarray:
         """Margins of `data` under all trees, kept and brought up to date tree by tree. Do not modify."""
         known = self._margins.get(data)
-        if known is None or known.base_margin is not data.info.base_margin:
+        version = self.model.version
+        if known is None or known.base_margin is not data.info.base_margin or known.version != version:
             start = self.start_margin(data.num_row(), data.info.base_margin)
-            known = self._margins[data] = _Margins(start, 0, data.info.base_margin)
+            known = self._margins[data] = _Margins(start, 0, version, data.info.base_margin)
         n_trees = len(self.model.trees)
         if known.n_trees < n_trees:
             self.add_trees(data, known.margin, self.model.forest(known.n_trees), slice(None))
             known.n_trees = n_trees
         return known.margin
+
+    def training_margins(self, data: DMatrix) -> np.ndarray:
+        """Margins that the next round's gradients are taken at: without the trees it drops. Do not modify."""
+        forest = self._forest_of_round(slice(None))
+        if forest is None:
+            return self.margins(data)
+        margin = self.start_margin(data.num_row(), data.info.base_margin)
+        self.add_trees(data, margin, forest, slice(None))
+        return margin
+
+    def _forest_of_round(self, trees: slice) -> Forest | None:
+        """Those of the trees that the next round does not drop; None: all of them."""
+        return self.model.forest_of_round(self.resolved, rng.make_key(self.ctx.seed, self.model.n_rounds), trees)
 
     def add_trees(self, data: DMatrix, margin: np.ndarray, forest: Forest, trees: slice) -> None:
         """margin += trees, chunk by chunk of raw values."""
@@ -172,17 +199,21 @@ class Learner:
         for first, values in data.chunks():
             forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
 
-    def predict_margins(self, data: DMatrix, trees: slice) -> np.ndarray:
-        """(n, K) margins of the chosen trees, from scratch; safe to call from several threads."""
+    def predict_margins(self, data: DMatrix, trees: slice, training: bool = False) -> np.ndarray:
+        """(n, K) margins of the chosen trees, from scratch; safe to call from several threads unless `training`.
+
+        With `training`, trees that the next round drops are left out.
+        """
         margin = self.start_margin(data.num_row(), data.info.base_margin)
-        self.add_trees(data, margin, self.forest(), trees)
+        rest = self._forest_of_round(trees) if training else None
+        self.add_trees(data, margin, rest or self.forest(), trees if rest is None else slice(None))
         return margin
 
     def forest(self) -> Forest:
         """All trees packed, kept until trees are added."""
-        packed, n = self._forest, len(self.model.trees)
-        if packed is None or packed[0] != n:
-            packed = self._forest = (n, self.model.forest())
+        packed, state = self._forest, (len(self.model.trees), self.model.version)
+        if packed is None or packed[0] != state:
+            packed = self._forest = (state, self.model.forest())
         return packed[1]
 
     # ---- training ----
@@ -192,6 +223,7 @@ class Learner:
         n_columns = data.num_col()
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
+        self._choose_model()
         if not self.model.trees:
             self.n_features = n_columns
             label = data.info.label
@@ -203,6 +235,22 @@ class Learner:
                 "columns that the model was trained on."
             )
 
+    def _choose_model(self) -> None:
+        """Make the kind of model that `booster` names; trees grown without dropout may go on with it."""
+        kind, model = self.resolved.learner.booster, self.model
+        if model.kind == kind:
+            return
+        if model.n_rounds == 0:
+            self.model = _MODELS[kind]()
+        elif (model.kind, kind) == ("gbtree", "dart"):
+            self.model = Dart.of_trees(model)
+        else:
+            raise XGBoostError(
+                f"booster is {kind!r} but the model was trained with {model.kind!r}: leave `booster` as it was, or "
+                "begin a new model."
+            )
+        self.forget_data()
+
     def _prepare(self, data: DMatrix, estimate: bool) -> None:
         """Check `data` against the model and fix the intercept before the first tree."""
         self.accept(data)
@@ -213,33 +261,25 @@ class Learner:
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
         elif estimate:
-            self.base_score = self.loss.base_score(self.ctx, *self._checked_label(data))
+            self.loss.check_info(data.info)
+            self.base_score = self.loss.base_score_of(self.ctx, data.info)
         else:
             self.base_score = np.full(1, DEFAULT_BASE_SCORE, np.float32)
         self.base_margin()  # refuses a base_score that the loss cannot have
         self._margins.clear()
 
-    def _checked_label(self, data: DMatrix) -> tuple[np.ndarray, np.ndarray | None]:
-        label, weight = data.info.label, data.info.row_weight()
-        if label is None or label.shape[0] != data.num_row():
-            raise XGBoostError(
-                f"Invalid shape of labels: training needs one label per row, got {0 if label is None else len(label)} "
-                f"for {data.num_row()} rows. Pass label= to DMatrix."
-            )
-        self.loss.check_label(label, weight)
-        return label, weight
-
     def _session_for(self, data: DMatrix) -> _Session:
         """The training state for `data`, made on its first round."""
         tree_params, ctx = self.tree_params, self.ctx
-        made_for = (tree_params.max_bin, ctx.n_threads)
+        constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
+        made_for = (tree_params.max_bin, ctx.n_threads, *constraints)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
             page = data.binned(ctx, tree_params.max_bin)
-            trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights)
+            trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights, data.info.feature_names)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
-            session = self._session = _Session(weakref.ref(data), trainer, g, h, (None, None), made_for)
+            session = self._session = _Session(weakref.ref(data), trainer, g, h, (), made_for)
         session.trainer.set_params(tree_params)
         return session
 
@@ -248,28 +288,31 @@ class Learner:
         loss = custom or self.loss
         self._prepare(data, estimate=custom is None)
         session = self._session_for(data)
-        label, weight = session.checked
-        if label is None or label is not data.info.label or weight is not data.info.weight:
-            label, weight = self._checked_label(data)
-            session.checked = (label, weight)
-        loss.gradient(self.ctx, self.margins(data), label, weight, session.g, session.h)
+        info = data.info
+        targets = (info.label, info.weight, info.group_ptr, info.label_lower_bound, info.label_upper_bound)
+        if not session.checked or any(a is not b for a, b in zip(session.checked, targets, strict=True)):
+            loss.check_info(info)
+            session.checked = targets
+        key = rng.make_key(self.ctx.seed, self.model.n_rounds)
+        margin = self.training_margins(data)
+        loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         solver = None
         if loss.leaf_alphas is not None:
 
             def solver(target: int, rows: np.ndarray, leaf_ptr: np.ndarray, margin: np.ndarray) -> np.ndarray:
-                return loss.leaf_values(self.ctx, target, rows, leaf_ptr, label, margin, weight)
+                assert info.label is not None
+                return loss.leaf_values(self.ctx, target, rows, leaf_ptr, info.label, margin, info.row_weight())
 
-        self._boost(data, session, solver)
+        self._boost(data, session, margin, solver)
 
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
         """One round of boosting on given gradients (n, K)."""
         self._prepare(data, estimate=False)
         session = self._session_for(data)
         session.g[:], session.h[:] = grad.T, hess.T
-        self._boost(data, session, None)
+        self._boost(data, session, self.margins(data), None)
 
-    def _boost(self, data: DMatrix, session: _Session, solver: LeafSolver | None) -> None:
-        margin = self.margins(data)
+    def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         try:
             trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
@@ -280,16 +323,17 @@ class Learner:
             raise
         self.model.num_parallel_tree = self.tree_params.num_parallel_tree
         self.model.add_round(trees, targets)
-        self._margins[data].n_trees = len(self.model.trees)
+        known = self._margins.get(data)
+        if known is not None and known.margin is margin and known.version == self.model.version:
+            known.n_trees = len(self.model.trees)
+        else:
+            self._margins.pop(data, None)  # weights of earlier trees have changed
 
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
         self.accept(data)
-        label, weight = data.info.label, data.info.row_weight()
-        if label is None:
-            raise XGBoostError("Evaluation needs labels: pass label= to the DMatrix that is evaluated.")
         prediction = self.loss.eval_transform(self.margins(data), self.ctx)
-        return [(metric.name, metric.evaluate(self.ctx, prediction, label, weight)) for metric in self.metrics]
+        return [(metric.name, metric.evaluate_info(self.ctx, prediction, data.info)) for metric in self.metrics]
 
     def forget_data(self) -> None:
         """Drop everything that belongs to matrices: margins, bins in use, packed trees."""

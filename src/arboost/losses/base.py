@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from arboost.kernels.cpu import sums
+from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
@@ -74,6 +75,33 @@ class Loss:
     ) -> None:
         """Write the weighted first and second derivative of the loss by the margin into g and h (OUT)."""
         raise NotImplementedError
+
+    # ---- the same for losses that need more of a matrix than labels and weights: groups, bounds, the round ----
+
+    def check_info(self, info: MetaInfo) -> None:
+        """Raise XGBoostError unless this loss can be trained on this matrix."""
+        label = info.label
+        if label is None or len(label) != info.n_rows:
+            raise XGBoostError(
+                f"Invalid shape of labels: training needs one label per row, got {0 if label is None else len(label)} "
+                f"for {info.n_rows} rows. Pass label= to DMatrix."
+            )
+        self.check_label(label, info.row_weight())
+
+    def gradient_of(
+        self, ctx: Context, key: int, margin: np.ndarray, info: MetaInfo, g: np.ndarray, h: np.ndarray
+    ) -> None:
+        """`gradient` for a matrix that `check_info` has accepted; `key` seeds the draws of this round."""
+        assert info.label is not None
+        self.gradient(ctx, margin, info.label, info.row_weight(), g, h)
+
+    def base_score_of(self, ctx: Context, info: MetaInfo) -> np.ndarray:
+        """`base_score` for a matrix that `check_info` has accepted."""
+        assert info.label is not None
+        return self.base_score(ctx, info.label, info.row_weight())
+
+    def take_over(self, earlier: "Loss") -> None:
+        """Go on with what an earlier loss of this model has learnt, where a loss learns something."""
 
     def leaf_values(
         self,

@@ -1,21 +1,36 @@
-"""Losses without curvature: absolute error and quantiles.
+"""Parts of a distribution: the median (absolute error), quantiles and expectiles.
 
-Trees are grown on the sign of the residuals; then each leaf's value is replaced by the exact quantile of its
-residuals, as in XGBoost: interpolated without weights, a step function with them.
+The first two have no curvature: trees are grown on the sign of the residuals; then each leaf's value is replaced by
+the exact quantile of its residuals, as in XGBoost: interpolated without weights, a step function with them.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import gradient, leaf_quantile, sums
-from arboost.losses.base import ElementwiseLoss, check_weight, column, register
+from arboost.kernels.cpu import expectile, gradient, leaf_quantile, sums
+from arboost.losses.base import (
+    GRAIN,
+    SERIAL,
+    ElementwiseLoss,
+    Loss,
+    _format,
+    check_base_score,
+    check_weight,
+    column,
+    fixed_base_score,
+    mean_base_score,
+    register,
+    weigh,
+)
 from arboost.runtime.context import Context
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import ModelFileError, XGBoostError
 
 _IDENTITY = np.empty(0, np.int32)  # rows 0, 1, 2, ...
+_MIN_HESSIAN_SUM = 1e-6  # XGBoost's kRtEps
 _GRAIN = 4096  # rows below which a second thread does not pay
 
 
@@ -105,15 +120,22 @@ class AbsoluteError(_QuantileLeaves):
 @register
 @dataclass(frozen=True)
 class QuantileError(_QuantileLeaves):
-    """The pinball loss: one target per entry of `quantile_alpha`."""
+    """The pinball loss: one target per entry of `quantile_alpha`.
+
+    Where `quantile_crossing` is "forbid", the predictions of a row are put in the order of their quantiles, which
+    never makes the pinball loss larger (Chernozhukov, Fernandez-Val & Galichon, 2010). Margins stay as they are.
+    """
 
     name = "reg:quantileerror"
     default_metric = "quantile"
     config_group = "quantile_loss_param"
     kernel: ClassVar[Any] = staticmethod(gradient.quantile_error)
     quantile_alpha: tuple[float, ...] = ()
+    quantile_crossing: str = "allow"
 
     def __post_init__(self) -> None:
+        if self.quantile_crossing not in ("allow", "forbid"):
+            raise XGBoostError(f"quantile_crossing is 'allow' or 'forbid', found {self.quantile_crossing!r}.")
         if not self.quantile_alpha:
             raise XGBoostError("quantile_alpha is needed for reg:quantileerror: give one number or a list.")
         if not all(0.0 <= alpha <= 1.0 for alpha in self.quantile_alpha):
@@ -138,3 +160,104 @@ class QuantileError(_QuantileLeaves):
 
     def _alpha(self, target: int) -> float:
         return self.quantile_alpha[target]
+
+    def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
+        if self.quantile_crossing == "allow" or len(self.quantile_alpha) == 1:
+            return margin
+        out = np.empty_like(margin)
+        out[:, np.argsort(self.quantile_alpha, kind="stable")] = np.sort(margin, axis=1)
+        return out
+
+    def config(self) -> dict[str, Any]:
+        """XGBoost's object; what it does not know is written only where it matters."""
+        group = {"quantile_alpha": _format(self.quantile_alpha)}
+        if self.quantile_crossing != "allow":
+            group["quantile_crossing"] = self.quantile_crossing
+        return {"name": self.name, "quantile_loss_param": group}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Loss:
+        group = config.get("quantile_loss_param", {})
+        if not isinstance(group, dict) or "quantile_crossing" not in group:
+            return super().from_config(config)
+        group = dict(group)
+        crossing = group.pop("quantile_crossing")
+        if crossing not in ("allow", "forbid"):
+            raise ModelFileError(f"learner.objective.quantile_loss_param.quantile_crossing: {crossing!r} is not valid.")
+        loss = super().from_config({**config, "quantile_loss_param": group})
+        assert isinstance(loss, QuantileError)
+        return replace(loss, quantile_crossing=crossing)
+
+
+@register
+@dataclass(frozen=True)
+class ExpectileError(Loss):
+    """The asymmetric squared error: one target per entry of `expectile_alpha`, as in XGBoost 3.3.
+
+    The first margin is the lowest expectile, each other one makes the positive gap above the one before it, so that
+    the predictions of a row never cross.
+    """
+
+    name = "reg:expectileerror"
+    default_metric = "expectile"
+    config_group = "expectile_loss_param"
+    expectile_alpha: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        alphas = self.expectile_alpha
+        if not alphas:
+            raise XGBoostError("expectile_alpha is needed for reg:expectileerror: give one number or a list.")
+        if not all(0.0 <= alpha <= 1.0 for alpha in alphas):
+            raise XGBoostError(f"expectile alpha must be in the range [0.0, 1.0], found {list(alphas)}.")
+        if any(a > b for a, b in pairwise(alphas)):
+            raise XGBoostError(f"expectile_alpha must be sorted in ascending order, found {list(alphas)}.")
+        object.__setattr__(self, "expectile_alpha", tuple(float(np.float32(a)) for a in alphas))
+
+    def n_targets(self, n_label_columns: int = 1) -> int:
+        if n_label_columns > 1:
+            raise XGBoostError("Multi-target is not yet supported by the expectile loss: give one label a row.")
+        return len(self.expectile_alpha)
+
+    def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
+        self.n_targets(1 if label.ndim == 1 else label.shape[1])
+        super().check_label(label, weight)
+
+    def gradient(
+        self,
+        ctx: Context,
+        margin: np.ndarray,
+        label: np.ndarray,
+        weight: np.ndarray | None,
+        g: np.ndarray,
+        h: np.ndarray,
+    ) -> None:
+        alphas = np.array(self.expectile_alpha)
+        ctx.run_ranges(len(label), GRAIN, expectile.expectile_gradient, margin, label, alphas, g, h)
+        if weight is not None:
+            for k in range(len(alphas)):
+                ctx.run_ranges(len(label), GRAIN, weigh, weight, g[k], h[k])
+
+    def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """One Newton step from the mean towards each expectile, kept in order."""
+        mean = mean_base_score(ctx, label, weight)
+        start = np.repeat(mean, len(label)).reshape(-1, 1)
+        scores = []
+        for alpha in self.expectile_alpha:
+            g, h = np.empty((2, 1, len(label)), np.float32)
+            ExpectileError((alpha,)).gradient(ctx, start, label, weight, g, h)
+            curvature = max(sums.exact_sum(ctx, h[0]), _MIN_HESSIAN_SUM)
+            scores.append(float(mean[0]) - sums.exact_sum(ctx, g[0]) / curvature)
+        return np.maximum.accumulate(np.array(scores, np.float32))
+
+    def to_margin(self, base_score: np.ndarray) -> np.ndarray:
+        scores = fixed_base_score(check_base_score(base_score), len(self.expectile_alpha)).astype(np.float64)
+        gaps = np.maximum(np.diff(scores) - expectile.LEAST_GAP, expectile.LEAST_GAP)
+        # ln(e**gap - 1); rounded to float32, libm's last bit is gone
+        return np.array([scores[0], *(gap + math.log(-math.expm1(-gap)) for gap in gaps.tolist())], np.float32)
+
+    def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
+        if margin.shape[1] == 1:
+            return margin
+        out = np.empty_like(margin)
+        ctx.run_ranges(len(margin), GRAIN, expectile.transform_expectiles, margin, out)
+        return out

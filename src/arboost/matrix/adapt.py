@@ -5,7 +5,6 @@ kernels as it is, everything else is converted chunk by chunk in a buffer of bou
 not float32 CSR, the stored entries are converted once.) New kinds of input are added with `register`.
 """
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from arboost.kernels.cpu import binning
+from arboost.matrix.categories import Categories
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.pool import run_ranges, split_range
@@ -21,6 +21,7 @@ from arboost.runtime.pool import run_ranges, split_range
 CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
 _SCAN_GRAIN = 1 << 13
+_FEATURE_TYPES = {"i": "int", "u": "int", "f": "float", "b": "i"}  # XGBoost's names for the kinds of dtypes
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
 
 
@@ -44,6 +45,8 @@ class FeatureSource(Protocol):
 class RawData(ABC):
     """A table of n_rows x n_features values, read in float32 chunks (valid until the next one is asked for)."""
 
+    is_streamed = False  # whether every pass over the tiles reads the user's source anew
+
     def __init__(self, n_rows: int, n_features: int, missing: float):
         self.n_rows = n_rows
         self.n_features = n_features
@@ -51,6 +54,9 @@ class RawData(ABC):
             self.missing = np.float32(missing)
         self.feature_names: list[str] | None = None
         self.feature_types: list[str] | None = None
+        self.categories: Categories | None = None  # of data frames
+        self.is_frame = False  # columns are known by name, and may come in another order
+        self.is_saved = False  # read from a file of our own
         self.n_threads = 1  # for conversion
         self._n_present: np.ndarray | None = None
         self._small: np.ndarray | None = None  # all values, where they fit one chunk
@@ -127,7 +133,7 @@ class RawData(ABC):
                 part = values[i : i + block]
                 self._fill(part, first_row + i, first_feature)
                 if not np.isnan(self.missing):
-                    part[part == self.missing] = np.nan
+                    self._mark_missing(part, first_feature)
 
         run_ranges(self.n_threads, -(-len(values) // block), 1, convert)
         return values
@@ -135,6 +141,10 @@ class RawData(ABC):
     @abstractmethod
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         """Writes float32 values of out.shape from (first_row, first_feature) on."""
+
+    def _mark_missing(self, part: np.ndarray, first_feature: int) -> None:
+        """Turns values that mean "missing" into NaN."""
+        part[part == self.missing] = np.nan
 
 
 def _cut_rows(array: np.ndarray, first: int, rows: int | None) -> Iterator[tuple[int, np.ndarray, int]]:
@@ -150,10 +160,10 @@ class DenseData(RawData):
     def __init__(self, array: np.ndarray, missing: float = np.nan):
         super().__init__(array.shape[0], array.shape[1], missing)
         self.array = _plain_view(array) if _is_plain(array) else array
-        self._direct = _is_plain(array) and bool(np.isnan(self.missing))
+        self.is_lent = _is_plain(array) and bool(np.isnan(self.missing))  # chunks are views of the array itself
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
-        if not self._direct:
+        if not self.is_lent:
             yield from super().tiles(first, stop, rows)
             return
         yield from _cut_rows(self.array, first, rows)
@@ -167,21 +177,45 @@ class DenseData(RawData):
             np.copyto(out, part, casting="unsafe")
 
 
-class ColumnData(RawData):
-    """One 1-d array per feature, each of its own dtype, as in a data frame."""
+class MaskedData(DenseData):
+    """A 2-d masked array: what is masked is missing."""
 
-    def __init__(self, columns: list[np.ndarray], n_rows: int, missing: float = np.nan):
-        super().__init__(n_rows, len(columns), missing)
-        self.columns = columns
+    def __init__(self, array: np.ma.MaskedArray, missing: float = np.nan):
+        super().__init__(np.asarray(array.data), missing)
+        self.mask = np.asarray(np.ma.getmask(array))
+        self.is_lent = False
 
-    def take(self, rows: np.ndarray) -> "ColumnData":
-        return ColumnData([column[rows] for column in self.columns], len(rows), float(self.missing))
+    def take(self, rows: np.ndarray) -> "MaskedData":
+        return MaskedData(np.ma.masked_array(self.array[rows], self.mask[rows]), float(self.missing))
 
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
-        stop = first_row + len(out)
+        super()._fill(out, first_row, first_feature)
+        out[self.mask[first_row : first_row + len(out), first_feature : first_feature + out.shape[1]]] = np.nan
+
+
+class RecordData(RawData):
+    """A 1-d structured array, masked or not: each field is a feature."""
+
+    def __init__(self, array: np.ndarray, missing: float = np.nan, mask: np.ndarray | None = None):
+        names = list(array.dtype.names or ())
+        super().__init__(len(array), len(names), missing)
+        self.array = array
+        self.mask = mask  # bool fields of the same names
+        self.feature_names = names or None
+        self.feature_types = [_FEATURE_TYPES[array.dtype[name].kind] for name in names] or None
+
+    def take(self, rows: np.ndarray) -> "RecordData":
+        mask = None if self.mask is None else self.mask[rows]
+        return RecordData(self.array[rows], float(self.missing), mask)
+
+    def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
+        part = slice(first_row, first_row + len(out))
+        names = (self.array.dtype.names or ())[first_feature : first_feature + out.shape[1]]
         with np.errstate(over="ignore"):
-            for f in range(out.shape[1]):
-                out[:, f] = self.columns[first_feature + f][first_row:stop]
+            for f, name in enumerate(names):
+                out[:, f] = self.array[name][part]
+                if self.mask is not None:
+                    out[self.mask[name][part], f] = np.nan
 
 
 class SparseData(RawData):
@@ -212,9 +246,13 @@ class SparseData(RawData):
         return scipy.sparse.csr_matrix((self.values, self.indices, self.row_ptr), shape, copy=False)
 
     def _count_values(self, ctx: Context) -> tuple[np.ndarray, np.ndarray]:
-        present, infinite = ~np.isnan(self.values), np.isinf(self.values)
-        n_present = np.bincount(self.indices[present], minlength=self.n_features)
-        return n_present, np.bincount(self.indices[infinite], minlength=self.n_features)
+        counts = np.zeros((2, self.n_features), np.int64)
+        step = max(1, CHUNK_VALUES // 8)  # the masks and casts stay small
+        for first in range(0, len(self.values), step):
+            values, indices = self.values[first : first + step], self.indices[first : first + step]
+            for count, chosen in zip(counts, (~np.isnan(values), np.isinf(values)), strict=True):
+                count += np.bincount(indices[chosen], minlength=self.n_features)
+        return counts[0], counts[1]
 
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         binning.densify_rows(self.row_ptr, self.indices, self.values, first_row, out, 0, len(out))
@@ -253,7 +291,7 @@ def adapt(data: Any, missing: float | None = None) -> RawData:
     Parameters
     ----------
     data
-        NumPy array, nested list, pandas DataFrame or Series with numbers, SciPy sparse matrix, or `RawData`.
+        NumPy array, nested list, data frame or series, Arrow table, SciPy sparse matrix, or `RawData`.
     missing
         The value that means "missing" besides NaN; None for NaN alone.
     """
@@ -261,9 +299,10 @@ def adapt(data: Any, missing: float | None = None) -> RawData:
     for matches, convert in _CONVERTERS:
         if matches(data):
             return convert(data, absent)
+    hint = " To read data batch by batch, subclass arboost.DataIter." if isinstance(data, Iterator) else ""
     raise TypeError(
-        f"Not supported type for data: {type(data)}. Pass a NumPy array, a nested list, a pandas DataFrame of numbers "
-        "or a SciPy sparse matrix."
+        f"Not supported type for data: {type(data)}. Pass a NumPy array, a nested list, a data frame or a SciPy sparse "
+        f"matrix.{hint}"
     )
 
 
@@ -289,100 +328,125 @@ def _is_plain(array: np.ndarray) -> bool:
 
 
 def _from_numpy(data: Any, missing: float) -> RawData:
-    array = np.ma.filled(data.astype(np.float32), np.nan) if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
+    if data.dtype.names is not None:
+        return _from_records(data, missing)
+    array = np.asarray(data)
     if array.ndim != 2:
-        raise XGBoostError(
-            f"Please reshape the input data into 2-dimensional matrix (rows, features); it has shape {array.shape}."
-        )
+        raise XGBoostError(_shape_message(array.shape))
+    if np.ma.isMaskedArray(data) and np.ma.getmask(data) is not np.ma.nomask:
+        values = _numbers(np.asarray(data.filled(0)), "data") if array.dtype.kind == "O" else _numbers(array, "data")
+        return MaskedData(np.ma.masked_array(values, np.ma.getmask(data), copy=False), missing)
     return DenseData(_numbers(array, "data"), missing)
+
+
+def _shape_message(shape: tuple[int, ...]) -> str:
+    hint = " Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one row." if len(shape) == 1 else ""
+    return (
+        f"Please reshape the input data into 2-dimensional matrix (rows, features); it has shape {tuple(shape)}.{hint}"
+    )
+
+
+def _from_records(data: np.ndarray, missing: float) -> RawData:
+    if data.ndim != 1:
+        raise XGBoostError(f"A structured array must have one dimension, the rows; it has shape {data.shape}.")
+    kinds = {name: data.dtype[name] for name in data.dtype.names or ()}
+    wrong = [f"{name}: {dtype}" for name, dtype in kinds.items() if dtype.kind not in _FEATURE_TYPES or dtype.shape]
+    if wrong:
+        raise XGBoostError(
+            "Every field of a structured array must be one int, float or bool value. Convert or drop these fields: "
+            + ", ".join(wrong)
+        )
+    mask = np.ma.getmask(data) if np.ma.isMaskedArray(data) else np.ma.nomask
+    return RecordData(np.asarray(data), missing, None if mask is np.ma.nomask else np.asarray(mask))
+
+
+_ADVICE = {
+    "c": "pass the real and the imaginary part as two features",
+    "M": "turn dates into numbers, for example days: (dates - dates.min()) / np.timedelta64(1, 'D')",
+    "m": "turn durations into numbers, for example days: durations / np.timedelta64(1, 'D')",
+    "U": "encode text as numbers",
+    "S": "encode text as numbers",
+}
 
 
 def _numbers(array: np.ndarray, what: str) -> np.ndarray:
     """`array` if its dtype is real numbers; objects are converted; anything else is refused."""
     if array.dtype.kind == "O":
         try:
-            return array.astype(np.float32)
+            with np.errstate(over="ignore"):
+                return array.astype(np.float32)
         except (TypeError, ValueError) as error:
-            raise XGBoostError(f"{what} has dtype object and cannot be converted to numbers: {error}.") from error
+            raise XGBoostError(
+                f"{what} has dtype object and cannot be converted to numbers: {error}. Pass int, float or bool values."
+            ) from error
     if array.dtype.kind not in "biuf":
-        raise XGBoostError(f"dtype {array.dtype} of {what} is not supported: pass int, float or bool values.")
+        advice = _ADVICE.get(array.dtype.kind, "pass int, float or bool values")
+        raise XGBoostError(f"dtype {array.dtype} of {what} is not supported: {advice}.")
     return array
 
 
 def _from_sequence(data: Any, missing: float) -> RawData:
-    return _from_numpy(np.array(data), missing)
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise XGBoostError(
+            f"The rows of the list must be numbers, the same number in each ({error}). Fill up short rows with None or "
+            "NaN, which mean missing."
+        ) from error
+    return _from_numpy(array, missing)
+
+
+def _from_array_like(data: Any, missing: float) -> RawData:
+    """Anything that shows its memory by `__array_interface__`, `__array__` or, where those fail, DLPack."""
+    failed: Exception | None = None
+    is_array = hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+    readers: list[Callable[[Any], np.ndarray]] = [np.asarray] if is_array else []
+    for read in [*readers, np.from_dlpack] if hasattr(data, "__dlpack__") else readers:
+        try:
+            array = read(data)
+        except Exception as error:  # whatever a foreign type raises: a tensor on a GPU, one that needs gradients, ...
+            failed = failed or error
+        else:
+            return _from_numpy(array, missing)
+    raise XGBoostError(
+        f"{type(data)} could not be read as a NumPy array: {failed} Pass an array of numbers in main memory (for a "
+        "tensor: tensor.detach().cpu().float())."
+    ) from failed
 
 
 def _from_sparse(data: Any, missing: float) -> RawData:
     if len(data.shape) != 2:
-        raise XGBoostError("Please reshape the input data into 2-dimensional matrix.")
+        raise XGBoostError(_shape_message(data.shape))
+    if data.dtype.kind not in "biuf":
+        advice = _ADVICE.get(data.dtype.kind, "pass int, float or bool values")
+        raise XGBoostError(f"dtype {data.dtype} of the sparse matrix is not supported: {advice}.")
     matrix = data.tocsr()
-    if matrix.dtype.kind not in "biuf":
-        raise XGBoostError(
-            f"dtype {matrix.dtype} of the sparse matrix is not supported: pass int, float or bool values."
-        )
+    if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < matrix.shape[1]:
+        raise XGBoostError(f"The sparse matrix has column indices outside of 0..{matrix.shape[1] - 1}.")
+    if not matrix.has_canonical_format:  # a value stored in two parts is their sum, as everywhere in SciPy
+        matrix = matrix.copy() if matrix is data else matrix
+        matrix.sum_duplicates()
     return SparseData(matrix, missing)
 
 
-def _is_pandas(kind: str) -> Callable[[Any], bool]:
-    def matches(data: Any) -> bool:
-        pandas = sys.modules.get("pandas")
-        return pandas is not None and isinstance(data, getattr(pandas, kind))
+def _is_frame(data: Any) -> bool:
+    from arboost.matrix import frames  # which builds on this module
 
-    return matches
+    return frames.is_frame(data)
 
 
 def _from_frame(data: Any, missing: float) -> RawData:
-    names, dtypes = _column_names(data.columns), list(data.dtypes)
-    types = [_feature_type(dtype) for dtype in dtypes]
-    invalid = [f"{name}: {dtype}" for name, dtype, kind in zip(names, dtypes, types, strict=True) if kind is None]
-    if invalid:
-        raise XGBoostError(
-            "DataFrame.dtypes for data must be int, float or bool (categorical columns are not supported yet). Encode "
-            f"or drop these columns. Invalid columns: {', '.join(invalid)}"
-        )
-    raw: RawData
-    if data.size <= CHUNK_VALUES and len(set(dtypes)) == 1 and isinstance(dtypes[0], np.dtype):
-        raw = DenseData(data.to_numpy(), missing)  # one step, which matters for the few rows of a prediction
-    else:
-        raw = ColumnData([column_values(data.iloc[:, f]) for f in range(len(names))], len(data), missing)
-    if names:
-        raw.feature_names, raw.feature_types = names, [str(kind) for kind in types]
-    return raw
+    from arboost.matrix import frames
 
-
-def _from_series(data: Any, missing: float) -> RawData:
-    return _from_frame(data.to_frame(name="0" if data.name is None else data.name), missing)
-
-
-def _column_names(columns: Any) -> list[str]:
-    if getattr(columns, "nlevels", 1) > 1:
-        return [" ".join(str(part) for part in name) for name in columns]
-    return [str(name) for name in columns]
-
-
-def _feature_type(dtype: Any) -> str | None:
-    """XGBoost's type of a pandas column: int, float or i (bool); None if it does not hold numbers."""
-    kind = getattr(dtype, "kind", "O")
-    if kind == "O" and hasattr(dtype, "subtype"):  # sparse columns
-        kind = dtype.subtype.kind
-    return {"i": "int", "u": "int", "f": "float", "b": "i"}.get(kind)
-
-
-def column_values(series: Any) -> np.ndarray:
-    """A pandas column as a NumPy array of numbers, NA as NaN, without a copy where pandas allows."""
-    if isinstance(series.dtype, np.dtype):
-        return series.to_numpy()
-    return series.to_numpy(dtype=np.float32, na_value=np.nan)
+    return frames.read_frame(data, missing)
 
 
 register(
-    lambda data: hasattr(data, "__array__") or hasattr(data, "__array_interface__"),
-    lambda data, missing: _from_numpy(np.asarray(data), missing),
+    lambda data: any(hasattr(data, name) for name in ("__array__", "__array_interface__", "__dlpack__")),
+    _from_array_like,
 )
 register(lambda data: isinstance(data, (list, tuple)), _from_sequence)
 register(lambda data: isinstance(data, np.ndarray), _from_numpy)
-register(_is_pandas("Series"), _from_series)
-register(_is_pandas("DataFrame"), _from_frame)
+register(_is_frame, _from_frame)
 register(scipy.sparse.issparse, _from_sparse)
 register(lambda data: isinstance(data, RawData), lambda data, missing: data)

@@ -5,7 +5,7 @@ is a bin. Otherwise v_k is the smallest value with weight(<= v_k) > floor(k * W 
 the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 MAX_BIN_LIMIT = 65535
+MAX_CATEGORIES = 65535  # codes must fit two-byte bins beside the missing code
 _TILE_CELLS = 1 << 21  # counters alive at a time (16 MiB): features are handled in tiles that fit
 _TILE_VALUES = 1 << 21  # values sorted, or set aside for counting, at a time (8 MiB)
 _SORT_ROWS = 1 << 16  # up to here sorting a feature is cheaper than clearing and scanning its counters
@@ -32,6 +33,7 @@ class Cuts:
     values: np.ndarray  # float32; the last of each feature lies above its maximum
     min_values: np.ndarray  # (n_features,) float32, below every value
     has_missing: np.ndarray  # (n_features,) bool
+    is_categorical: np.ndarray  # (n_features,) bool: bins are codes, and have no order
 
     @property
     def n_features(self) -> int:
@@ -82,7 +84,9 @@ class _Picked:
         return n_cuts, minimum, values[(columns >= 2) & (columns <= n_cuts[:, None] + 1)]
 
 
-def make_cuts(ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: int) -> Cuts:
+def make_cuts(
+    ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: int, feature_types: list[str] | None = None
+) -> Cuts:
     """Exact weighted quantile cuts of every feature.
 
     Parameters
@@ -96,6 +100,8 @@ def make_cuts(ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: in
     max_bin
         Bins per feature, 2 to 65535. With max_bin = 256 a feature that has missing values gets 255, so that bins and
         the missing code fit a byte.
+    feature_types
+        "c" marks categorical features: their bins are their codes, whatever max_bin says.
     """
     check_max_bin(max_bin)
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
@@ -106,7 +112,33 @@ def make_cuts(ctx: Context, raw: RawData, weight: np.ndarray | None, max_bin: in
     source = raw.by_feature()
     parts = [pick(ctx, source, weights, n_bins, *tile).cuts() for tile in _tiles(ctx, raw, max_bin, by_sorting)]
     n_cuts, minima, values = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
-    return Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing)
+    is_categorical = np.array([kind == "c" for kind in feature_types or [""] * raw.n_features], np.bool_)
+    cuts = Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing, is_categorical)
+    return _cut_at_codes(ctx, raw, cuts) if is_categorical.any() else cuts
+
+
+def _cut_at_codes(ctx: Context, raw: RawData, cuts: Cuts) -> Cuts:
+    """The same cuts for numerical features; one bin for every code 0 .. largest of the categorical ones."""
+    features = np.flatnonzero(cuts.is_categorical)
+    low, high = np.zeros(len(features)), np.zeros(len(features))
+    for _, values in raw.chunks():
+        codes = values[:, features]
+        low = np.fmin(low, np.fmin.reduce(codes, axis=0, initial=0))
+        high = np.fmax(high, np.fmax.reduce(codes, axis=0, initial=0))
+    low, high = -ctx.comm.allreduce_max(-low), ctx.comm.allreduce_max(high)
+    wrong = (low < 0) | (high >= MAX_CATEGORIES)
+    if wrong.any():
+        f = int(features[wrong.argmax()])
+        raise XGBoostError(
+            f"Invalid categorical value in feature {raw.feature_names[f] if raw.feature_names else f}: codes must be "
+            f"0, 1, 2, ... below {MAX_CATEGORIES}. Encode the categories first, or pass a data frame with them."
+        )
+    pieces = [cuts.values[a:b] for a, b in pairwise(cuts.ptr.tolist())]
+    minima = cuts.min_values.copy()
+    for f, largest in zip(features.tolist(), high.tolist(), strict=True):
+        pieces[f], minima[f] = np.arange(1, int(largest) + 2, dtype=np.float32), 0.0
+    ptr = np.append(0, np.cumsum([len(piece) for piece in pieces])).astype(np.int32)
+    return replace(cuts, ptr=ptr, values=np.concatenate(pieces), min_values=minima)
 
 
 _NO_CUTS = (np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
@@ -158,11 +190,13 @@ def _can_sort(ctx: Context, raw: RawData) -> bool:
 
 def _tiles(ctx: Context, raw: RawData, max_bin: int, by_sorting: bool) -> list[tuple[int, int]]:
     """Ranges of features handled together, so that tables and buffers stay bounded."""
+    # Where each tile reads a source anew, tiles are wider; their tables still stay below the size of the page to come.
+    n_page = raw.n_rows * raw.n_features if raw.is_streamed else 0
     if by_sorting:
         n_values = raw.scan(ctx) if isinstance(raw, SparseData) else np.full(raw.n_features, raw.n_rows)
-        load = np.cumsum(np.maximum(n_values, 4 * max_bin)) // _TILE_VALUES
+        load = np.cumsum(np.maximum(n_values, 4 * max_bin)) // max(_TILE_VALUES, n_page // 2)
     else:
-        load = np.arange(raw.n_features) // max(1, _TILE_CELLS // (max(256, max_bin + 2) * 256))
+        load = np.arange(raw.n_features) // max(1, max(_TILE_CELLS, n_page // 4) // (max(256, max_bin + 2) * 256))
     edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), raw.n_features]
     return [(first, stop) for first, stop in pairwise(edges) if first < stop]
 

@@ -4,6 +4,7 @@ A DMatrix keeps a reference to the user's data and makes bins when training asks
 them at once and lets the data go. The engine reads `info`, `chunks` and `binned`.
 """
 
+import os
 import weakref
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
@@ -12,8 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from arboost.matrix import files, saved
 from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.align import align, find_order
+from arboost.matrix.categories import Categories, recode
 from arboost.matrix.cuts import Cuts, check_max_bin, make_cuts
+from arboost.matrix.frames import get_categories
+from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.runtime.arguments import positional_with_warning
@@ -38,10 +44,14 @@ class DMatrix:
     Parameters
     ----------
     data
-        NumPy array of any real dtype, nested list, pandas DataFrame of numbers, or SciPy sparse matrix, whose absent
-        entries are missing values.
+        NumPy array of any real dtype, nested list, data frame (pandas, polars, pyarrow or anything with Arrow's or the
+        interchange protocol), or SciPy sparse matrix, whose absent entries are missing values. Also structured arrays
+        (fields are features), masked arrays (masked is missing), tensors in main memory, a `DataIter`, which is read
+        anew at every use, and the path of a local file: Parquet, CSV (with a header: feature names), libsvm or what
+        `save_binary` wrote, told by its suffix or first bytes or given as in "train.txt?format=csv&label_column=0".
     label
-        Label of every row; (n_rows, K) for several targets.
+        Label of every row; (n_rows, K) for several targets. For a Parquet or CSV file this, like weight, base_margin,
+        qid and the bounds, may be the name of a column (or a list of names), which is then no feature.
     weight
         Weight of every row, or of every group where the rows are grouped.
     base_margin
@@ -53,7 +63,8 @@ class DMatrix:
     feature_names
         Names of the features; by default a DataFrame's column names.
     feature_types
-        Types of the features: int, float, i (indicator) or q (quantitative).
+        Types of the features: int, float, i (indicator), q (quantitative) or c (categories, as codes 0, 1, 2, ...); or
+        the `get_categories()` of a model or another matrix, whose codes this data shall have.
     nthread
         Threads for reading the data; None for all that the process may use.
     group
@@ -65,7 +76,7 @@ class DMatrix:
     feature_weights
         Weights with which features are sampled.
     enable_categorical
-        Accepted for compatibility; categorical columns are not supported yet.
+        Whether a frame may have columns of categories, of any type; without it they are an error.
     data_split_mode
         Only `DataSplitMode.ROW`.
     """
@@ -94,15 +105,29 @@ class DMatrix:
         _check_split_mode(data_split_mode)
         if group is not None and qid is not None:
             raise XGBoostError("Either one of `group` or `qid` should be None.")
-        raw = adapt(data, missing)
-        self._begin(raw, Context(n_threads=resolve_threads(nthread)))
+        ctx = Context(n_threads=resolve_threads(nthread))
+        fields = {
+            "label": label, "weight": weight, "base_margin": base_margin, "group": group, "qid": qid,
+            "label_lower_bound": label_lower_bound, "label_upper_bound": label_upper_bound,
+            "feature_weights": feature_weights,
+        }  # fmt: skip
+        if isinstance(data, DataIter):
+            _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
+            raw, fields = read_batches(batches_of(data, missing), ctx, missing)
+        elif files.is_path(data):
+            raw, fields = files.read_file(data, missing, fields, ctx, streamed=isinstance(self, QuantileDMatrix))
+        else:
+            raw = adapt(data, missing)
+        _check_categorical(raw, enable_categorical or raw.is_saved)
+        if isinstance(feature_types, Categories):
+            raw, feature_types = recode(raw, feature_types.stored()), None
+        self._begin(raw, ctx)
+        self.is_frame = raw.is_frame and feature_names is None
         self.set_info(
-            label=label, weight=weight, base_margin=base_margin, group=group, qid=qid,
-            label_lower_bound=label_lower_bound, label_upper_bound=label_upper_bound,
             feature_names=raw.feature_names if feature_names is None else feature_names,
             feature_types=raw.feature_types if feature_types is None else feature_types,
-            feature_weights=feature_weights,
-        )  # fmt: skip
+            **fields,
+        )
 
     def _begin(self, raw: RawData, ctx: Context) -> None:
         raw.n_threads = ctx.n_threads
@@ -110,6 +135,10 @@ class DMatrix:
         self.info = MetaInfo(raw.n_rows, raw.n_features)
         self._ctx = ctx
         self._n_nonmissing = int(raw.scan(ctx).sum())
+        self._categories = raw.categories
+        self.is_frame = raw.is_frame  # columns may be put in order by their names
+        self._order: list[int] | None = None  # of the columns of the matrix that this one was made from
+        self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
         self._page: BinnedPage | None = None
         self._page_max_bin = 0
 
@@ -125,10 +154,43 @@ class DMatrix:
         """The data as bins, made on the first call and kept until another `max_bin` or weight is set."""
         if self._page is None or self._page_max_bin != max_bin:
             assert self.raw is not None
-            cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin)
+            cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin, self.feature_types)
             self._page = make_binned(ctx, self.raw, cuts)
             self._page_max_bin = max_bin
         return self._page
+
+    def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
+        """This data with the columns and codes of a model; itself where it has them already.
+
+        Parameters
+        ----------
+        names
+            Names of the model's features. Data from a frame that has the same in another order is put in order.
+        categories
+            The model's categories. Data that has none is taken to have the model's codes.
+        unseen
+            What becomes of categories that the model does not know: "missing" or "error".
+        """
+        kept, key = self._aligned, (names, self.feature_names, unseen)
+        if kept is None or kept[0] is not categories or kept[1] != key:
+            kept = self._aligned = (categories, key, self._align(names, categories, unseen))
+        twin = kept[2]
+        if twin is None:
+            return self
+        twin.info = self.info if twin._order is None else self.info.select(twin._order)
+        return twin
+
+    def _align(self, names: Sequence[str] | None, categories: Categories | None, unseen: str) -> "DMatrix | None":
+        """The data in other columns or codes, None if it has them already."""
+        order = find_order(self.feature_names, names) if self.is_frame else None
+        source = self._page if self.raw is None else self.raw
+        changed = align(source, order, self.categories, categories, unseen, names or self.feature_names)
+        if changed is source:
+            return None
+        twin = DMatrix.__new__(DMatrix)
+        twin._begin(changed, self._ctx)
+        twin._order = order
+        return twin
 
     # ---- meta information ----
 
@@ -228,6 +290,25 @@ class DMatrix:
         self.info.feature_names = feature_names
 
     @property
+    def categories(self) -> Categories | None:
+        """What the codes of the categorical features stand for; None for codes that the user has made."""
+        types = self.info.feature_types
+        if self._categories is None or types is None:
+            return self._categories
+        values = [v if kind == "c" else None for v, kind in zip(self._categories.values, types, strict=True)]
+        return Categories(values, self.feature_names)
+
+    def get_categories(self, export_to_arrow: bool = False) -> Categories:
+        """The categories of the data, which can be passed as `feature_types` of another matrix to give it their codes.
+
+        Parameters
+        ----------
+        export_to_arrow
+            Whether `to_arrow` of the result answers: (name, pyarrow array of categories or None) of every feature.
+        """
+        return get_categories(self.categories, self.feature_names, self.num_col(), export_to_arrow)
+
+    @property
     def feature_types(self) -> list[str] | None:
         """Types of the features, or None."""
         return self.info.feature_types
@@ -276,6 +357,20 @@ class DMatrix:
         values = np.insert(cuts.values, cuts.ptr[:-1], cuts.min_values)
         return cuts.ptr.astype(np.uint64) + np.arange(cuts.n_features + 1, dtype=np.uint64), values
 
+    def save_binary(self, fname: str | os.PathLike, silent: bool = True) -> None:
+        """Write the data with all that was set to a file that `DMatrix(fname)` reads.
+
+        Parameters
+        ----------
+        fname
+            Path of the file. Its format is this library's own.
+        silent
+            Accepted for compatibility.
+        """
+        if self.raw is None:
+            raise XGBoostError("binary saving only supported by DMatrix: a QuantileDMatrix has let its data go.")
+        saved.save(os.fsdecode(fname), self.raw, self.info, self._categories)
+
     def slice(self, rindex: Any, allow_groups: bool = False) -> "DMatrix":
         """A DMatrix of some of the rows.
 
@@ -294,11 +389,13 @@ class DMatrix:
         part = DMatrix.__new__(DMatrix)
         part._begin(self.raw.take(rows), self._ctx)
         part.info = self.info.take(rows)
+        part._categories, part.is_frame = self._categories, self.is_frame
         return part
 
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
         self._page = None
+        self._aligned = None
 
 
 class QuantileDMatrix(DMatrix):
@@ -307,7 +404,7 @@ class QuantileDMatrix(DMatrix):
     Parameters
     ----------
     data, label, weight, base_margin, missing, silent, feature_names, feature_types, nthread
-        See `DMatrix`.
+        See `DMatrix`. A `DataIter` or a Parquet file is read batch by batch, never held whole.
     max_bin
         Bins per feature, 256 by default; training must use the same.
     ref
@@ -356,6 +453,8 @@ class QuantileDMatrix(DMatrix):
         )  # fmt: skip
         self._ref = None if ref is None else weakref.ref(ref)
         assert self.raw is not None
+        if ref is not None:
+            self._align_to(ref)
         cuts = self._own_cuts() if ref is None else self._cuts_of(ref)
         self._page = make_binned(self._ctx, self.raw, cuts)
         self._page_max_bin = self.max_bin
@@ -377,7 +476,13 @@ class QuantileDMatrix(DMatrix):
         if self.num_col() == 0:
             raise XGBoostError("Data must have at least 1 column.")
         assert self.raw is not None
-        return make_cuts(self._ctx, self.raw, self.info.row_weight(), self.max_bin)
+        return make_cuts(self._ctx, self.raw, self.info.row_weight(), self.max_bin, self.feature_types)
+
+    def _align_to(self, ref: DMatrix) -> None:
+        """Bins of categories are their codes, so they must be those of `ref`; columns of frames take its order too."""
+        twin = self.aligned(ref.feature_names, ref.categories)
+        self.raw, self.info, self._aligned = twin.raw, twin.info, None
+        self._categories = ref.categories if self._categories is not None else None
 
     def _cuts_of(self, ref: DMatrix) -> Cuts:
         if ref.num_col() != self.num_col():
@@ -388,6 +493,7 @@ class QuantileDMatrix(DMatrix):
 
     def _forget_bins(self) -> None:
         """The data is gone: bins stay."""
+        self._aligned = None
 
 
 def _max_bin_message(wanted: int, made: int) -> str:
@@ -400,6 +506,29 @@ def _max_bin_message(wanted: int, made: int) -> str:
 def _check_split_mode(mode: Any) -> None:
     if int(mode) != DataSplitMode.ROW:
         raise XGBoostError("Only data_split_mode=DataSplitMode.ROW is supported: workers share the data by rows.")
+
+
+def _check_all_none(arguments: dict[str, Any]) -> None:
+    """What belongs to the rows comes with them."""
+    given = [name for name, value in arguments.items() if value is not None]
+    if given:
+        raise XGBoostError(
+            "If data iterator is used as input, data like label should be specified as batch argument: pass "
+            f"{', '.join(given)} to `input_data`."
+        )
+
+
+def _check_categorical(raw: RawData, enable_categorical: bool) -> None:
+    """Columns of categories must be asked for."""
+    if raw.categories is None or enable_categorical:
+        return
+    names = raw.feature_names or [str(f) for f in range(raw.n_features)]
+    found = [name for name, values in zip(names, raw.categories.values, strict=True) if values is not None]
+    raise XGBoostError(
+        "DataFrame.dtypes for data must be int, float, bool or category. When categorical type is supplied, the "
+        f"DMatrix parameter `enable_categorical` must be set to `True`. Invalid columns: {': category, '.join(found)}"
+        ": category"
+    )
 
 
 def _whole_number(name: str, value: Any) -> int:

@@ -3,15 +3,16 @@
 `MetaInfo` owns float32 copies; every setter checks what it is given, so that the engine need not.
 """
 
-import sys
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from arboost.matrix.adapt import column_values
+from arboost.matrix import frames
 from arboost.runtime.errors import XGBoostError
 
-_FEATURE_TYPES = ("int", "float", "i", "q")
+_FEATURE_TYPES = ("int", "float", "i", "q", "c")
 _FLOAT_FIELDS = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound", "feature_weights")
 
 
@@ -140,6 +141,16 @@ class MetaInfo:
         info._feature_names, info._feature_types = self._feature_names, self._feature_types
         return info
 
+    def select(self, order: Sequence[int]) -> "MetaInfo":
+        """The same with the features in another order; the arrays of the rows are shared."""
+        info = copy.copy(self)
+        for field in ("_feature_names", "_feature_types"):
+            values = getattr(self, field)
+            setattr(info, field, None if values is None else [values[f] for f in order])
+        if self.feature_weights is not None:
+            info.feature_weights = self.feature_weights[np.asarray(order)]
+        return info
+
     @property
     def feature_names(self) -> list[str] | None:
         return None if self._feature_names is None else list(self._feature_names)
@@ -161,10 +172,6 @@ class MetaInfo:
         types = _strings(types, "feature types")
         if types is not None:
             _check_length("feature types", len(types), self.n_features)
-            if "c" in types:
-                raise XGBoostError(
-                    "Categorical features (feature type 'c') are not supported yet: encode them as numbers."
-                )
             if not set(types) <= set(_FEATURE_TYPES):
                 raise XGBoostError("All feature_types must be one of {int, float, i, q, c}.")
         self._feature_types = types
@@ -217,12 +224,9 @@ def _strings(values: Any, what: str) -> list[str] | None:
 
 
 def _array(data: Any, name: str) -> np.ndarray:
-    """A NumPy array of numbers from an array, list, tuple, pandas object or anything with `__array__`."""
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.Series):
-        array = column_values(data)
-    elif pandas is not None and isinstance(data, pandas.DataFrame):
-        array = np.column_stack([column_values(data.iloc[:, k]) for k in range(data.shape[1])])
+    """A NumPy array of numbers from an array, list, tuple, data frame, series or anything with `__array__`."""
+    if frames.is_frame(data):
+        array = frames.frame_to_array(data, name)
     elif isinstance(data, (list, tuple)) or hasattr(data, "__array__"):
         array = np.asarray(data)
     else:

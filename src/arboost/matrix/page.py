@@ -28,6 +28,7 @@ class BinnedPage:
     cuts: Cuts
     words: np.ndarray
     columns: np.ndarray
+    all_columns: np.ndarray  # the same, and where features are categorical one more: room for a grower's own
 
     @property
     def n_rows(self) -> int:
@@ -79,7 +80,8 @@ def make_binned(ctx: Context, raw: RawData, cuts: Cuts) -> BinnedPage:
     dtype = np.dtype(np.uint8 if is_small else np.uint16)
     n_words = -(-raw.n_features * dtype.itemsize // 8)
     words = np.zeros((raw.n_rows, n_words), np.uint64)
-    page = BinnedPage(cuts, words, np.empty((raw.n_features, raw.n_rows), dtype))
+    columns = np.empty((raw.n_features + bool(cuts.is_categorical.any()), raw.n_rows), dtype)
+    page = BinnedPage(cuts, words, columns[: raw.n_features], columns)
     rows = words.view(dtype)
     search = _search_table(ctx, cuts, raw.n_rows)
     if isinstance(raw, SparseData):

@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -55,6 +56,12 @@ class Metric:
             (n_rows,), or None for 1.
         """
         raise NotImplementedError
+
+    def evaluate_info(self, ctx: Context, pred: np.ndarray, info: MetaInfo) -> float:
+        """The same for a matrix: for metrics that need its groups or bounds."""
+        if info.label is None:
+            raise XGBoostError("Evaluation needs labels: pass label= to the DMatrix that is evaluated.")
+        return self.evaluate(ctx, pred, info.label, info.row_weight())
 
 
 MetricClass = TypeVar("MetricClass", bound=type[Metric])

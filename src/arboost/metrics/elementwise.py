@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from arboost.kernels.cpu import expectile, sums
 from arboost.kernels.cpu import metric as rows
-from arboost.kernels.cpu import sums
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context
@@ -202,18 +202,49 @@ class QuantileError(Metric):
         return cls(tuple(params.quantile_alpha))
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
-        label = require_label(label, self.name)
-        pred = as_float32(pred)
-        n_alphas = len(self.quantile_alpha)
-        if pred.size != label.size * n_alphas:
-            raise XGBoostError(
-                f"The quantile metric expects {n_alphas} predictions a label (one for each quantile_alpha), "
-                f"found {pred.size} predictions and {label.size} labels."
-            )
-        flat_label = np.repeat(label.reshape(-1), n_alphas)
-        alpha = np.tile(np.array(self.quantile_alpha, np.float64), label.size)
-        args = (pred.reshape(-1), flat_label, alpha)
-        return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), rows.pinball, *args)
+        return _mean_over_alphas(self.name, self.quantile_alpha, rows.pinball, ctx, pred, label, weight)
+
+
+@register
+@dataclass(frozen=True)
+class ExpectileError(Metric):
+    """Mean asymmetric squared error over rows and the expectiles of `expectile_alpha`, one prediction column each."""
+
+    base_name = "expectile"
+    expectile_alpha: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        super().parse(argument, params)
+        if not params.expectile_alpha:
+            raise XGBoostError("The expectile metric needs the parameter expectile_alpha.")
+        return cls(tuple(params.expectile_alpha))
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        return _mean_over_alphas(self.name, self.expectile_alpha, expectile.asymmetric_square, ctx, pred, label, weight)
+
+
+def _mean_over_alphas(
+    name: str,
+    alphas: tuple[float, ...],
+    row_values: Any,
+    ctx: Context,
+    pred: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray | None,
+) -> float:
+    """The weighted mean over rows and alphas, each with its own column of predictions."""
+    label = require_label(label, name)
+    pred = as_float32(pred)
+    if pred.size != label.size * len(alphas):
+        raise XGBoostError(
+            f"The {name} metric expects {len(alphas)} predictions a label (one for each {name}_alpha), "
+            f"found {pred.size} predictions and {label.size} labels."
+        )
+    flat_label = np.repeat(label.reshape(-1), len(alphas))
+    alpha = np.tile(np.array(alphas, np.float64), label.size)
+    args = (pred.reshape(-1), flat_label, alpha)
+    return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), row_values, *args)
 
 
 def _number(text: str, what: str) -> float:

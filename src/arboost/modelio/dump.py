@@ -52,12 +52,32 @@ def dump_tree(
     kind, _, options = format.partition(":")
     if kind not in ("text", "json", "dot"):
         raise XGBoostError(f"Unknown dump format: '{format}'. Expecting 'text', 'json' or 'dot'.")
-    view = _View(tree, feature_names, feature_types)
+    view = TreeView(tree, feature_names, feature_types)
     if kind == "text":
         return _dump_text(view, with_stats)
     if kind == "json":
         return _dump_json(view, with_stats)
     return _dump_dot(view, with_stats, _read_dot_options(options))
+
+
+def dump_trees(
+    trees: Sequence[Tree],
+    feature_names: Sequence[str] | None,
+    feature_types: Sequence[str] | None,
+    format: str,
+    with_stats: bool,
+) -> list[str]:
+    """Every tree as `dump_tree` prints it."""
+    return [dump_tree(tree, feature_names, feature_types, format, with_stats) for tree in trees]
+
+
+def write_dump(path: str | os.PathLike[str], trees: Sequence[str], format: str) -> None:
+    """Write printed trees to a file: a JSON array, or one tree after the other under a line `booster[i]:`."""
+    with open(os.path.expanduser(os.fspath(path)), "w", encoding="utf-8") as out:
+        if format == "json":
+            out.write("[\n" + ",\n".join(trees) + "\n]")
+        else:
+            out.writelines(f"booster[{i}]:\n{tree}" for i, tree in enumerate(trees))
 
 
 def read_feature_map(path: str | os.PathLike[str], n_features: int) -> tuple[list[str], list[str]] | None:
@@ -107,8 +127,8 @@ def _checked_type(feature_type: str) -> str:
     return feature_type
 
 
-class _View:
-    """A tree with Python scalars and printable features."""
+class TreeView:
+    """A tree with Python scalars, the names of its features, and the children of its tests in XGBoost's words."""
 
     def __init__(self, tree: Tree, names: Sequence[str] | None, types: Sequence[str] | None) -> None:
         self.left = tree.left.tolist()
@@ -131,9 +151,14 @@ class _View:
     def is_leaf(self, node: int) -> bool:
         return self.left[node] == -1
 
-    def name(self, node: int) -> str:
+    def feature_name(self, node: int) -> str:
+        """The name of the feature that the node tests, as the user gave it."""
         feature = self.feature[node]
-        return f"f{feature}" if self._names is None else self._names[feature].translate(_ESCAPES)
+        return f"f{feature}" if self._names is None else self._names[feature]
+
+    def name(self, node: int) -> str:
+        """The same as it is printed: escaped."""
+        return self.feature_name(node).translate(_ESCAPES)
 
     def type(self, node: int) -> str:
         """The kind of the node's test, which must fit the type of its feature."""
@@ -169,7 +194,7 @@ class _View:
         value = self.threshold[node]
         if kind == "int" and whole and math.isfinite(value):
             return str(math.ceil(value))
-        return _number(value)
+        return format_number(value)
 
     def test(self, node: int, whole: bool) -> str:
         """Name and condition as the text format (whole numbers for integer features) and dot print them."""
@@ -191,20 +216,20 @@ class _View:
                 stack += [(child, depth + 1, False) for child in (self.right[node], self.left[node])]
 
 
-def _number(value: float) -> str:
+def format_number(value: float) -> str:
     """A float32 with nine significant digits, as a C++ stream prints it."""
     return f"{value:.9g}"
 
 
-def _dump_text(view: _View, with_stats: bool) -> str:
+def _dump_text(view: TreeView, with_stats: bool) -> str:
     """One line a node, children indented by tabs; like XGBoost's, the line of an indicator starts without tabs."""
     lines = []
     for node, depth, closing in view.walk():
         if closing:
             continue
         if view.is_leaf(node):
-            stats = f",cover={_number(view.cover[node])}" if with_stats else ""
-            lines.append(f"{depth * chr(9)}{node}:leaf={_number(view.threshold[node])}{stats}\n")
+            stats = f",cover={format_number(view.cover[node])}" if with_stats else ""
+            lines.append(f"{depth * chr(9)}{node}:leaf={format_number(view.threshold[node])}{stats}\n")
             continue
         yes, no = view.yes_no(node)
         indicator = view.type(node) == "i"
@@ -212,12 +237,12 @@ def _dump_text(view: _View, with_stats: bool) -> str:
         if not indicator:
             line += f",missing={view.missing(node)}"
         if with_stats:
-            line += f",gain={_number(view.gain[node])},cover={_number(view.cover[node])}"
+            line += f",gain={format_number(view.gain[node])},cover={format_number(view.cover[node])}"
         lines.append(line + "\n")
     return "".join(lines)
 
 
-def _dump_json(view: _View, with_stats: bool) -> str:
+def _dump_json(view: TreeView, with_stats: bool) -> str:
     """Nested objects, two spaces a level."""
     parts: list[str] = []
     first_child = True
@@ -241,7 +266,7 @@ def _dump_json(view: _View, with_stats: bool) -> str:
     return "".join(parts)
 
 
-def _json_split(view: _View, node: int, depth: int) -> str:
+def _json_split(view: TreeView, node: int, depth: int) -> str:
     """The opening of an inner node's object."""
     yes, no = view.yes_no(node)
     kind = view.type(node)
@@ -258,7 +283,7 @@ def _json_split(view: _View, node: int, depth: int) -> str:
 
 def _json_number(value: float) -> str:
     """A number that JSON parsers accept."""
-    return _number(value) if math.isfinite(value) else json.dumps(value)
+    return format_number(value) if math.isfinite(value) else json.dumps(value)
 
 
 @dataclass
@@ -301,7 +326,7 @@ def _attributes(params: dict[str, str]) -> str:
     return "".join(f'{key}="{value}" ' for key, value in params.items())
 
 
-def _dump_dot(view: _View, with_stats: bool, options: _DotOptions) -> str:
+def _dump_dot(view: TreeView, with_stats: bool, options: _DotOptions) -> str:
     """A digraph; the edge that missing values take has its own colour."""
     blocks = ["digraph {\n    graph [ rankdir=TB ]\n"]
     blocks += [f'    graph [ {key}="{value}" ]\n' for key, value in options.graph_attrs]
@@ -309,19 +334,19 @@ def _dump_dot(view: _View, with_stats: bool, options: _DotOptions) -> str:
         if closing:
             continue
         if view.is_leaf(node):
-            stats = f"\ncover={_number(view.cover[node])}" if with_stats else ""
-            label = f"leaf={_number(view.threshold[node])}{stats}"
+            stats = f"\ncover={format_number(view.cover[node])}" if with_stats else ""
+            label = f"leaf={format_number(view.threshold[node])}{stats}"
             blocks.append(f'\n    {node} [ label="{label}" {options.leaf_params}]\n')
             continue
         stats = ""
         if with_stats or view.type(node) == "c":  # XGBoost always prints them for a categorical split
-            stats = f"\ngain={_number(view.gain[node])}\ncover={_number(view.cover[node])}"
+            stats = f"\ngain={format_number(view.gain[node])}\ncover={format_number(view.cover[node])}"
         blocks.append(f'\n    {node} [ label="{view.test(node, whole=False)}{stats}" {options.node_params}]\n')
         blocks += [_dot_edge(view, node, child, options) for child in (view.left[node], view.right[node])]
     return "".join(blocks) + "}"
 
 
-def _dot_edge(view: _View, node: int, child: int, options: _DotOptions) -> str:
+def _dot_edge(view: TreeView, node: int, child: int, options: _DotOptions) -> str:
     """The line from a node to one child; here XGBoost does not swap the words for an indicator."""
     label = "yes" if (child == view.left[node]) != (view.type(node) == "c") else "no"
     if child != view.missing(node):

@@ -14,6 +14,7 @@ import numpy as np
 
 from arboost.modelio.json_text import DoubleRoundingError, is_midpoint, nearest_float32, print_floats
 from arboost.modelio.schema import (
+    BOOSTERS,
     CATEGORY_DTYPES,
     DELETED,
     FORMAT_VERSION,
@@ -176,11 +177,11 @@ def from_dict(doc: Any) -> SavedModel:
     learner = root.child("learner")
     booster = learner.child("gradient_booster")
     name = booster.text("name")
-    if name != "gbtree":
-        fail(
-            booster.path("name"),
-            f"the booster {name[:40]!r} is not supported yet, only 'gbtree' models can be loaded",
-        )
+    if name not in BOOSTERS:
+        fail(booster.path("name"), f"the booster {name[:40]!r} is none of {', '.join(BOOSTERS)}")
+    tree_weights = booster.floats("weight_drop").tolist() if name == "dart" else []
+    if name == "dart":
+        booster = booster.child("gbtree")
     param = learner.child("learner_model_param")
     n_features = param.param("num_feature", lower=1)
     n_classes = param.param("num_class", lower=0, default=0)
@@ -201,6 +202,8 @@ def from_dict(doc: Any) -> SavedModel:
         feature_names=learner.texts("feature_names"),  # absent in old files
         feature_types=learner.texts("feature_types"),
         cats=_read_cats(forest.child("cats")) if "cats" in forest else None,  # absent in 1.x and 2.x
+        booster=name,
+        tree_weights=tree_weights,
         version=_read_version(root),
     )
     model.iteration_ptr = _read_iteration_ptr(forest, model)
@@ -374,19 +377,7 @@ def to_dict(model: SavedModel) -> dict[str, Any]:
             "attributes": _checked_attributes(model.attributes.items()),
             "feature_names": _write_texts(model.feature_names, "learner.feature_names"),
             "feature_types": _write_texts(model.feature_types, "learner.feature_types"),
-            "gradient_booster": {
-                "model": {
-                    "cats": _write_cats(model.cats),
-                    "gbtree_model_param": {
-                        "num_parallel_tree": str(model.num_parallel_tree),
-                        "num_trees": str(len(model.trees)),
-                    },
-                    "iteration_indptr": [int(i) for i in model.iteration_ptr],
-                    "tree_info": [int(group) for group in model.tree_info],
-                    "trees": [_write_tree(tree, i) for i, tree in enumerate(model.trees)],
-                },
-                "name": model.booster,
-            },
+            "gradient_booster": _write_booster(model),
             "learner_model_param": {
                 "base_score": print_floats(np.asarray(model.base_score, np.float32)),
                 "boost_from_average": str(int(model.boost_from_average)),
@@ -398,6 +389,26 @@ def to_dict(model: SavedModel) -> dict[str, Any]:
         },
         "version": list(FORMAT_VERSION),
     }
+
+
+def _write_booster(model: SavedModel) -> dict[str, Any]:
+    """The trees, and around them the weights of dart."""
+    trees = {
+        "model": {
+            "cats": _write_cats(model.cats),
+            "gbtree_model_param": {
+                "num_parallel_tree": str(model.num_parallel_tree),
+                "num_trees": str(len(model.trees)),
+            },
+            "iteration_indptr": [int(i) for i in model.iteration_ptr],
+            "tree_info": [int(group) for group in model.tree_info],
+            "trees": [_write_tree(tree, i) for i, tree in enumerate(model.trees)],
+        },
+        "name": "gbtree",
+    }
+    if model.booster == "gbtree":
+        return trees
+    return {"gbtree": trees, "name": model.booster, "weight_drop": [float(w) for w in model.tree_weights]}
 
 
 def _write_texts(values: list[str] | None, path: str) -> list[str]:

@@ -119,6 +119,8 @@ def _print_json(value: Any, parts: list[str], float_texts: dict[int, str]) -> No
         parts.append(_quote(value))
     elif isinstance(value, bool):
         parts.append("true" if value else "false")
+    elif isinstance(value, float):
+        parts.append(print_floats(np.array([value], np.float32))[1:-1])
     else:
         parts.append(str(value))
 

@@ -21,6 +21,7 @@ MAX_CATEGORY = 1 << 24  # categories travel as float32, exact only below 2^24
 MAX_GROUPS = 1 << 20  # outputs of a model without trees; with trees, every output has a tree in the file
 CATEGORY_DTYPES = {9: np.int8, 10: np.uint8, 11: np.int16, 13: np.int32, 15: np.int64}  # "type" of integer categories
 
+BOOSTERS = ("gbtree", "dart")
 MODEL_PATH = "learner.gradient_booster.model"
 PARAM_PATH = "learner.learner_model_param"
 
@@ -61,7 +62,9 @@ class SavedModel:
     cats : dict or None
         XGBoost's category container: "enc", "feature_segments", "sorted_idx", as plain lists.
     booster : str
-        Only "gbtree" today.
+        "gbtree" or "dart".
+    tree_weights : list of float
+        What the leaves of each tree are multiplied by, in a "dart" model.
     version : tuple of int
         The version in the file that was read. Files are always written as `FORMAT_VERSION`.
     """
@@ -81,6 +84,7 @@ class SavedModel:
     feature_types: list[str] | None = None
     cats: dict[str, Any] | None = None
     booster: str = "gbtree"
+    tree_weights: list[float] = field(default_factory=list)
     version: tuple[int, int, int] = FORMAT_VERSION
 
     @property
@@ -96,17 +100,25 @@ class SavedModel:
 
 def check_model(model: SavedModel) -> None:
     """Raise ModelFileError, naming the field, unless every invariant of a model file holds."""
-    if model.booster != "gbtree":
-        fail(
-            "learner.gradient_booster.name",
-            f"the booster '{model.booster}' is not supported, only 'gbtree' models can be read or written",
-        )
+    if model.booster not in BOOSTERS:
+        fail("learner.gradient_booster.name", f"the booster '{model.booster}' is none of {', '.join(BOOSTERS)}")
     _check_shape(model)
+    _check_tree_weights(model)
     _check_rounds(model)
     for i, tree in enumerate(model.trees):
         check_tree(tree, model.n_features, f"{MODEL_PATH}.trees[{i}]")
     if model.cats is not None:
         _check_cats(model.cats, model.n_features)
+
+
+def _check_tree_weights(model: SavedModel) -> None:
+    """Every tree of a dart model has a finite weight; others have none."""
+    path, weights = "learner.gradient_booster.weight_drop", model.tree_weights
+    wanted = len(model.trees) if model.booster == "dart" else 0
+    if len(weights) != wanted:
+        fail(path, f"{len(weights)} weights for {wanted} trees of a {model.booster} model")
+    if not np.all(np.isfinite(np.asarray(weights, np.float64))):
+        fail(path, "a weight that is not a finite number")
 
 
 def _check_shape(model: SavedModel) -> None:

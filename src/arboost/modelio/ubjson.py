@@ -60,6 +60,8 @@ def _encode_value(value: Any, out: bytearray) -> None:
         out += b"T" if value else b"F"
     elif isinstance(value, int):
         out += _encode_int(value)
+    elif isinstance(value, float):  # in a list of numbers that XGBoost does not type
+        out += b"d" + struct.pack(">f", value)
     elif value is None:
         out += b"Z"
     else:

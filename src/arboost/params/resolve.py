@@ -40,6 +40,20 @@ class TreeParams(NamedTuple):
     colsample_bynode: float
     num_parallel_tree: int
     tree_method: str
+    max_cat_to_onehot: int
+    max_cat_threshold: int
+    monotone_constraints: Any  # as the user wrote them: names need the data
+    interaction_constraints: Any
+
+
+class DartParams(NamedTuple):
+    """What dropout reads."""
+
+    sample_type: str
+    normalize_type: str
+    rate_drop: float
+    one_drop: bool
+    skip_drop: float
 
 
 class LearnerParams(NamedTuple):
@@ -59,10 +73,22 @@ class LearnerParams(NamedTuple):
     validate_parameters: bool
     scale_pos_weight: float
     quantile_alpha: tuple[float, ...]
+    quantile_crossing: str
+    expectile_alpha: tuple[float, ...]
+    aft_loss_distribution: str
+    aft_loss_distribution_scale: float
     tweedie_variance_power: float
     huber_slope: float
     max_delta_step: float  # the Poisson loss's
     multi_strategy: str
+    unseen_category: str
+    lambdarank_pair_method: str
+    lambdarank_num_pair_per_sample: int  # 2**32 - 1: the pair method's own default
+    lambdarank_normalization: bool
+    lambdarank_score_normalization: bool
+    lambdarank_unbiased: bool
+    lambdarank_bias_norm: float
+    ndcg_exp_gain: bool
 
 
 @dataclass(frozen=True)
@@ -71,6 +97,7 @@ class Resolved:
 
     tree: TreeParams
     learner: LearnerParams
+    dart: DartParams
     given: Mapping[str, Any]
     unknown: tuple[str, ...]  # names nobody knows
     unused: tuple[str, ...]  # known names that nothing reads with this booster, objective and metrics
@@ -86,6 +113,7 @@ class _Collected(NamedTuple):
 
 _TREE_FIELDS = frozenset(TreeParams._fields)
 _LEARNER_FIELDS = frozenset(LearnerParams._fields)
+_DART_FIELDS = frozenset(DartParams._fields)
 
 
 def _default(name: str) -> Any:
@@ -96,6 +124,7 @@ def _default(name: str) -> Any:
 
 _TREE_DEFAULTS = TreeParams(**{name: _default(name) for name in TreeParams._fields})
 _LEARNER_DEFAULTS = LearnerParams(**{name: _default(name) for name in LearnerParams._fields})
+_DART_DEFAULTS = DartParams(**{name: _default(name) for name in DartParams._fields})
 
 
 def normalize(params: ParamsLike) -> dict[str, Any]:
@@ -133,6 +162,10 @@ def resolve(params: ParamsLike, warn: bool = True) -> Resolved:
         for name, value in values.items()
         if name in PARAMS and name not in unused
     }
+    if given.get("device", "cpu") != "cpu":
+        if warn and given.get("verbosity", 1) > 0:
+            settings.warn(f"Device is changed from {given['device']} to CPU: this version of arboost uses no GPU.")
+        given["device"] = "cpu"
     resolved = _freeze(given, unknown, unused)
     if unknown or unused or conflicts:
         _report(resolved, [spelled[name] for name in (*unknown, *unused)], conflicts, warn)
@@ -202,8 +235,8 @@ def _objective(value: Any, warn: bool) -> Any:
 
 
 def _selected(values: Mapping[str, Any]) -> set[str]:
-    """Names of the booster, objective and metrics that these parameters choose (a metric without its @argument)."""
-    metrics = [str(name).partition("@")[0] for name in _as_list(values.get("eval_metric", ()))]
+    """Names of the booster, objective and metrics that these parameters choose (a metric without @argument or "-")."""
+    metrics = [str(name).partition("@")[0].rstrip("-") for name in _as_list(values.get("eval_metric", ()))]
     return {
         str(values.get("booster", _LEARNER_DEFAULTS.booster)),
         str(values.get("objective", _LEARNER_DEFAULTS.objective)),
@@ -230,6 +263,7 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
     resolved = Resolved(
         _TREE_DEFAULTS._replace(**tree),
         _LEARNER_DEFAULTS._replace(**learner),
+        _DART_DEFAULTS._replace(**{name: value for name, value in given.items() if name in _DART_FIELDS}),
         MappingProxyType(given),
         unknown,
         unused,
@@ -255,6 +289,10 @@ def _check_together(learner: LearnerParams) -> None:
     if objective == "reg:quantileerror" and not learner.quantile_alpha:
         raise XGBoostError(
             "reg:quantileerror needs the quantile to predict: set quantile_alpha, for example to 0.5 or [0.1, 0.9]."
+        )
+    if objective == "reg:expectileerror" and not learner.expectile_alpha:
+        raise XGBoostError(
+            "reg:expectileerror needs the expectile to predict: set expectile_alpha, for example to 0.5 or [0.1, 0.9]."
         )
     if learner.huber_slope == 0.0:
         raise XGBoostError("value 0 for Parameter huber_slope: the slope for pseudo huber cannot be 0.")

@@ -7,8 +7,6 @@ the default, `not_yet` refuses single choices. `used_by` says which booster, obj
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 from arboost.params.spec import Param
 
@@ -19,23 +17,22 @@ OBJECTIVES = (
     "reg:pseudohubererror",
     "reg:absoluteerror",
     "reg:quantileerror",
+    "reg:expectileerror",
     "reg:gamma",
     "reg:tweedie",
     "binary:logistic",
     "binary:logitraw",
     "binary:hinge",
     "count:poisson",
+    "survival:aft",
+    "survival:cox",
     "multi:softmax",
     "multi:softprob",
-)
-OBJECTIVES_NOT_YET = (
-    "reg:expectileerror",
     "rank:ndcg",
     "rank:map",
     "rank:pairwise",
-    "survival:aft",
-    "survival:cox",
 )
+OBJECTIVES_NOT_YET: tuple[str, ...] = ()
 
 GROUPS = {
     "general": "General",
@@ -54,22 +51,6 @@ _AFT = ("survival:aft", "aft-nloglik", "interval-regression-accuracy")
 _WEIGHTED_POSITIVES = ("reg:squarederror", "reg:logistic", "reg:gamma", "binary:logistic", "binary:logitraw")
 
 
-def _is_empty(value: Any) -> bool:
-    """Nothing said: '', '()', '[]', an empty container."""
-    return not value.strip("()[]{} ") if isinstance(value, str) else isinstance(value, Sequence | dict) and not value
-
-
-def _constrains_nothing(value: Any) -> bool:
-    """Monotone constraints that are empty or all zero."""
-    if isinstance(value, str):
-        return set(value) <= set("()[]{}0, ")
-    values = value.values() if isinstance(value, dict) else value
-    try:
-        return all(int(direction) == 0 for direction in values)
-    except (TypeError, ValueError):
-        return False
-
-
 _GENERAL = (
     Param(
         "booster",
@@ -77,7 +58,7 @@ _GENERAL = (
         "gbtree",
         "What a round adds to the model: trees, trees with dropout, or a linear model.",
         choices=("gbtree", "dart", "gblinear"),
-        not_yet=("dart", "gblinear"),
+        not_yet=("gblinear",),
         complaint="Unknown booster",
         group="general",
     ),
@@ -85,9 +66,8 @@ _GENERAL = (
         "device",
         str,
         "cpu",
-        "Where training and prediction run.",
+        "Where training and prediction run. No GPU is used in this version: a warning, and the CPU.",
         choices=("cpu", "cuda", "cuda:<ordinal>", "gpu", "gpu:<ordinal>"),
-        not_yet=("cuda", "cuda:<ordinal>", "gpu", "gpu:<ordinal>"),
         complaint="Invalid argument for `device`",
         group="general",
     ),
@@ -197,17 +177,13 @@ _TREE = (
         "monotone_constraints",
         object,
         "()",
-        "Per feature: 1 the prediction may only rise with it, -1 only fall, 0 free.",
-        supported=False,
-        harmless=_constrains_nothing,
+        "Per feature: 1 the prediction may only rise with it, -1 only fall, 0 free. A tuple, or a dict by name.",
     ),
     Param(
         "interaction_constraints",
         object,
         "",
-        "Groups of features that may appear together on a path.",
-        supported=False,
-        harmless=_is_empty,
+        "Lists of features that may appear together on a path, by number or name.",
     ),
     Param(
         "updater",
@@ -232,9 +208,8 @@ _TREE = (
         4,
         "A categorical feature with fewer categories is split one against the rest.",
         lower=1,
-        has_effect=False,
     ),
-    Param("max_cat_threshold", int, 64, "Most categories looked at for one split.", lower=1, has_effect=False),
+    Param("max_cat_threshold", int, 64, "Most categories looked at for one split.", lower=1),
     Param(
         "max_cached_hist_node",
         int,
@@ -316,6 +291,14 @@ _LEARNER = (
         group="learner",
     ),
     Param(
+        "unseen_category",
+        str,
+        "missing",
+        "What a category that training did not have is at prediction: missing, or an error. Kept in the model.",
+        choices=("missing", "error"),
+        group="learner",
+    ),
+    Param(
         "num_feature", int, 0, "Number of features; taken from the data.", lower=0, group="learner", has_effect=False
     ),
     Param(
@@ -354,10 +337,20 @@ _LOSS = (
         used_by=("reg:quantileerror", "quantile"),
     ),
     Param(
+        "quantile_crossing",
+        str,
+        "allow",
+        "Whether the predicted quantiles of a row may be out of order: `forbid` sorts them, which never makes the "
+        "pinball loss larger (not in XGBoost). Kept in the model.",
+        choices=("allow", "forbid"),
+        group="loss",
+        used_by=("reg:quantileerror",),
+    ),
+    Param(
         "expectile_alpha",
         tuple,
         (),
-        "The expectile to predict, or several.",
+        "The expectile to predict, or several in rising order (one output each); they never cross.",
         lower=0,
         upper=1,
         group="loss",
@@ -593,53 +586,3 @@ HINTS = {
     "metric": 'use "eval_metric"',
     "loss_function": 'use "objective"',
 }
-
-
-def as_markdown() -> str:
-    """The whole table as Markdown, one section per group."""
-    parts = []
-    for group, title in GROUPS.items():
-        rows = [p for p in (*PARAMS.values(), *CONFIG_PARAMS.values()) if p.group == group]
-        parts.append(f"## {title}\n")
-        parts.append("| name | default | values | meaning |\n|---|---|---|---|")
-        parts.extend(_markdown_row(param) for param in rows)
-        parts.append("")
-    return "\n".join(parts)
-
-
-def _markdown_row(param: Param) -> str:
-    name = ", ".join(f"`{name}`" for name in (param.name, *param.aliases))
-    default = "" if param.default in (None, (), "", "()") else f"`{_plain(param)}`"
-    values = param.bounds.replace("'", "`") if param.choices else f"{_TYPE_WORDS[param.type]} {param.bounds}".strip()
-    return f"| {name} | {default} | {values} | {' '.join([param.doc, *_remarks(param)])} |"
-
-
-_TYPE_WORDS = {
-    int: "integer",
-    float: "number",
-    bool: "true or false",
-    str: "text",
-    tuple: "number or list",
-    list: "name or list",
-    object: "",
-}
-
-
-def _plain(param: Param) -> str:
-    if isinstance(param.default, bool):
-        return str(param.default).lower()
-    return f"{param.default:g}" if isinstance(param.default, float) else str(param.default)
-
-
-def _remarks(param: Param) -> list[str]:
-    """What a reader must know about availability."""
-    remarks = []
-    if param.used_by:
-        remarks.append("Read by " + ", ".join(f"`{name}`" for name in param.used_by) + ".")
-    if param.not_yet:
-        remarks.append("Not available yet: " + ", ".join(f"`{name}`" for name in param.not_yet) + ".")
-    if not param.supported:
-        remarks.append("Not available yet.")
-    if not param.has_effect:
-        remarks.append("Accepted, without effect.")
-    return remarks

@@ -6,6 +6,7 @@ import numpy as np
 
 from arboost.kernels.cpu import predict as ops
 from arboost.kernels.dtypes import PACKED_TREE
+from arboost.predict.shap import Explainer, pack_bitsets
 from arboost.runtime.context import Context
 from arboost.tree.model import Tree
 
@@ -19,6 +20,9 @@ class Forest:
 
     def __init__(self, trees: list[Tree], targets: list[int]):
         self.trees = np.zeros(len(trees), PACKED_TREE)
+        self._has_categories = any(len(tree.categories_nodes) for tree in trees)
+        self._sources, self._targets = trees, targets
+        self._explainer: Explainer | None = None
         depths = [tree.depth() for tree in trees]
         node = leaf = 0
         for record, tree, depth, target in zip(self.trees, trees, depths, targets, strict=True):
@@ -38,16 +42,38 @@ class Forest:
         for t, tree in enumerate(trees):
             source = (tree.left, tree.right, tree.feature, tree.threshold, tree.default_left)
             ops.pack_tree(*source, t, self.trees, *out)
+        if self._has_categories:
+            self._pack_bitsets(trees)
+
+    def _pack_bitsets(self, trees: list[Tree]) -> None:
+        """Bitsets, and their places in the order of the packed nodes."""
+        self._category = np.zeros(len(self._feature), np.int32)
+        places, self._bits = pack_bitsets(trees)
+        others = (self._threshold, self._default_left, self._child, self._leaf_weight, self._leaf_node)
+        first = 0
+        for t, tree in enumerate(trees):  # packed once more, the places where the features were: the rest is as it is
+            own = places[first : first + tree.n_nodes]
+            source = (tree.left, tree.right, own, tree.threshold, tree.default_left)
+            ops.pack_tree(*source, t, self.trees, self._category, *others)
+            first += tree.n_nodes
+
+    def explainer(self, n_features: int) -> Explainer:
+        """The same trees packed for explanations; made on the first call."""
+        if self._explainer is None:
+            self._explainer = Explainer(self._sources, self._targets, n_features)
+        return self._explainer
 
     def add_margins(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
         """margin (n, K) float32 += the chosen trees' weights for the float32 rows of `data`."""
         chosen = self.trees[trees]
         if len(chosen):
-            self._run(ctx, ops.predict_margins, data, chosen, self._leaf_weight, margin)
+            kernel = ops.predict_margins_mixed if self._has_categories else ops.predict_margins
+            self._run(ctx, kernel, data, chosen, self._leaf_weight, margin)
 
     def find_leaves(self, ctx: Context, data: np.ndarray, trees: slice, leaves: np.ndarray) -> None:
         """leaves (n, n_trees) int32 = the node where each row ends in each chosen tree."""
-        self._run(ctx, ops.predict_leaves, data, self.trees[trees], self._leaf_node, leaves)
+        kernel = ops.predict_leaves_mixed if self._has_categories else ops.predict_leaves
+        self._run(ctx, kernel, data, self.trees[trees], self._leaf_node, leaves)
 
     def _run(
         self,
@@ -58,7 +84,9 @@ class Forest:
         leaf_values: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        nodes = (self._feature, self._threshold, self._default_left, self._child)
+        nodes: tuple[np.ndarray, ...] = (self._feature, self._threshold, self._default_left, self._child)
+        if self._has_categories:
+            nodes += (self._category, self._bits)
         work = len(data) * len(chosen) * (1 + self._mean_depth)
         if work < 2 * _SMALL_WORK:
             kernel(data, chosen, *nodes, leaf_values, out, 0, len(data))

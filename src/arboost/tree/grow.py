@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, level, predict_bins
+from arboost.kernels.cpu import expand, level, level_general, predict_bins
 from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.pool import Team
 from arboost.tree.columns import ColumnSampler
+from arboost.tree.constraints import Interactions, interaction_sets, monotone_vector
 from arboost.tree.driver import Driver
+from arboost.tree.general import GeneralSearch
 from arboost.tree.histstore import HistogramStore
 from arboost.tree.model import NO_PARENT, Tree
 from arboost.tree.quantize import QuantizedGradients
@@ -40,7 +42,14 @@ class GrownTree:
 class TreeGrower:
     """Grows trees on one page of binned rows."""
 
-    def __init__(self, ctx: Context, page: BinnedPage, params: TreeParams, feature_weights: np.ndarray | None = None):
+    def __init__(
+        self,
+        ctx: Context,
+        page: BinnedPage,
+        params: TreeParams,
+        feature_weights: np.ndarray | None = None,
+        feature_names: list[str] | None = None,
+    ):
         self._ctx = ctx
         self._page = page
         self._params = params
@@ -50,15 +59,22 @@ class TreeGrower:
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)
         bins = page.words if page.bin_dtype == np.uint8 else self._row_bins
-        self._page_arrays = (bins, page.columns, self._store.slot_ptr, page.n_bins)
+        self._page_arrays = (bins, page.all_columns, self._store.slot_ptr, page.n_bins)
         self._missing_code = page.missing_code
-        self._team = Team(ctx.n_threads, level.carry_out)
+        monotone = monotone_vector(params.monotone_constraints, feature_names, page.n_features)
+        is_plain = not (monotone.any() or page.cuts.is_categorical.any())
+        self._general = None if is_plain else GeneralSearch(ctx, page, monotone)
+        sets = interaction_sets(params.interaction_constraints, feature_names, page.n_features)
+        self._interactions = Interactions(sets) if len(sets) else None
+        self._team = Team(ctx.n_threads, level.carry_out if is_plain else level_general.carry_out)
         self._nodes = np.zeros(256, NODE)
         self._make_search_arrays(64)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
         self._params = params
+        if self._general is not None:
+            self._general.set_params(params)
 
     def grow(
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
@@ -80,7 +96,7 @@ class TreeGrower:
                 if not partition_all and self._nodes[batch[0]]["depth"] + 1 == params.max_depth:
                     # the depth limit closes all children of this batch: their rows are scored as they lie
                     last_splits = np.concatenate([last_splits, batch])
-                    self._expand(batch)
+                    self._close(batch)
                     n_evals = 0
                 else:
                     n_evals = self._open(batch)
@@ -99,6 +115,10 @@ class TreeGrower:
         root["left"] = root["right"] = root["feature"] = root["parent"] = -1
         root["depth"] = root["gain"] = 0
         store.reserve(1)
+        if self._general is not None:
+            self._general.start_tree()
+        if self._interactions is not None:
+            self._interactions.forget()
         expand.plan_root(self._nodes, self._limits, store.free, store.builds, self._evals, store.counts)
         store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
         self._bind()
@@ -113,27 +133,58 @@ class TreeGrower:
         """Open the batch and build its children's histograms; returns how many nodes to evaluate."""
         nodes, counts = self._room_for(len(batch)), self._store.counts
         n_rows = expand.count_rows(nodes, batch)
-        self._batch[: len(batch)] = batch
-        counts[expand.BATCH], counts[expand.ORDERED_ROWS] = len(batch), len(self.rowsets.current)
+        self._set_batch(batch)
         self._team.order(level.OPEN, self._args, n_rows * self._page.n_features < TEAM_UPDATES)
         self.rowsets.mark_split()
+        if self._general is not None:
+            self._general.bound_children(self._nodes, batch, self._reg)
         return int(counts[expand.EVALS])
 
     def _find(self, n_evals: int) -> np.ndarray:
         """Find splits for the planned nodes; returns those that have one."""
         counts = self._store.counts
-        if self._columns.per_node:
-            self._columns.write_allowed(self._nodes, self._evals[:n_evals], self._allowed)
+        if self._differs_by_node:
+            self._write_allowed(n_evals)
         counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
         self._team.order(level.FIND, self._args, n_evals * int(self._store.slot_ptr[-1]) < TEAM_SLOTS)
         return self._opened[: int(counts[expand.OPENED])].copy()
 
-    def _expand(self, batch: np.ndarray) -> None:
-        """Make children without looking at their rows."""
+    @property
+    def _differs_by_node(self) -> bool:
+        """Whether nodes of one tree may use different features."""
+        return self._columns.per_node or self._interactions is not None
+
+    def _write_allowed(self, n_evals: int) -> None:
+        """Which features the nodes to evaluate may use."""
+        evals, nodes = self._evals[:n_evals], self._nodes
+        if self._columns.per_node:
+            self._columns.write_allowed(nodes, evals, self._allowed)
+        else:
+            self._allowed[:] = self._columns.allowed()
+        if self._interactions is not None:
+            feature_of = nodes["feature"] if self._general is None else self._general.feature_of(nodes)
+            for row, i in zip(self._allowed, evals.tolist(), strict=False):
+                row &= self._interactions.allowed(nodes, i, feature_of)
+        if self._general is not None:
+            self._plain_allowed[:] = self._general.without(self._allowed)
+
+    def _set_batch(self, batch: np.ndarray) -> None:
+        """Tell the kernels which nodes come next, and whether rows are in their first order."""
+        counts = self._store.counts
+        self._batch[: len(batch)] = batch
+        counts[expand.BATCH], counts[expand.ORDERED_ROWS] = len(batch), len(self.rowsets.current)
+
+    def _close(self, batch: np.ndarray) -> None:
+        """Make children, all leaves, without looking at their rows."""
         store, nodes = self._store, self._room_for(len(batch))
+        if self._general is not None:
+            self._set_batch(batch)
+            self._team.order(level_general.SIDES, self._args, expand.count_rows(nodes, batch) < TEAM_UPDATES)
         n_left = np.zeros(len(batch), np.int64)
         plan = (store.free, store.builds, store.subtracts, self._evals, store.counts)
         expand.expand_nodes(nodes, batch, n_left, self._limits, *plan)
+        if self._general is not None:
+            self._general.bound_children(nodes, batch, self._reg)
 
     def _room_for(self, n_batch: int) -> np.ndarray:
         """The nodes, with room for the children of n_batch of them and for everything planned about them."""
@@ -158,15 +209,21 @@ class TreeGrower:
     def _bind(self) -> None:
         """Bundle the arrays for kernels/cpu/level.py; followers that hold older ones go home and are called anew."""
         store = self._store
-        if self._columns.per_node:
+        if self._differs_by_node:
             self._allowed = np.zeros((len(self._evals), self._page.n_features), np.uint8)
         else:
             self._allowed = self._columns.allowed()
         plan = (self._limits, store.free, store.builds, store.subtracts, self._evals, store.counts)
-        search = (self._batch, self._opened, self._allowed, self._reg, self._best, *store.scratch())
         rowsets = self.rowsets.arrays(len(self._batch))
         sources = (rowsets, self._missing_code, self._gradients.arrays)
-        self._args = (self._page_arrays, self._nodes, *sources, plan, store.arrays(), search)
+        plain = self._allowed
+        extra: tuple = ()
+        if self._general is not None:
+            self._general.room_for(len(self._nodes))
+            plain = self._plain_allowed = self._general.without(self._allowed)
+            extra = (self._general.arrays(self._allowed),)
+        search = (self._batch, self._opened, plain, self._reg, self._best, *store.scratch())
+        self._args = (self._page_arrays, self._nodes, *sources, plan, store.arrays(), search, *extra)
         if self._team.stop():
             self._team.start(self._args)
 
@@ -178,8 +235,11 @@ class TreeGrower:
         if sampled is not None:
             chosen = np.zeros(self._page.n_rows, np.uint8)
             chosen[sampled] = 1
-            args = (self._row_bins, nodes, weights, chosen, self._page.missing_code, target, margin)
-            self._ctx.run_ranges(self._page.n_rows, 8192, predict_bins.add_tree_by_bins, *args)
+            args: tuple = (self._row_bins, nodes, weights, chosen, self._page.missing_code)
+            add = predict_bins.add_tree_by_bins
+            if self._general is not None:
+                args, add = (*args, self._general.categories), level_general.add_tree_by_sets
+            self._ctx.run_ranges(self._page.n_rows, 8192, add, *args, target, margin)
 
     def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the training rows of grown.leaves, one leaf after the other."""
@@ -223,12 +283,15 @@ class TreeGrower:
         default_left = np.empty(n, np.uint8)
         gain, cover, base_weight = (np.empty(n, np.float32) for _ in range(3))
         out = (feature, threshold, default_left, gain, cover, base_weight)
-        expand.finish_tree(nodes, cuts.ptr, cuts.values, self._reg, np.float32(self._params.eta), *out)
+        plain = nodes if self._general is None else self._general.as_plain(nodes)
+        expand.finish_tree(plain, cuts.ptr, cuts.values, self._reg, np.float32(self._params.eta), *out)
         left, right = nodes["left"].copy(), nodes["right"].copy()
         parent = nodes["parent"].copy()
         parent[0] = NO_PARENT
         n_features = self._page.n_features
         tree = Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, n_features)
+        if self._general is not None:
+            self._general.finish(tree, nodes, self._reg, self._params.eta)
         is_leaf = left < 0
         if len(last_splits):  # their children own no rows: the parent's range stands for both
             is_leaf[left[last_splits]] = is_leaf[right[last_splits]] = False

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, split
+from arboost.kernels.cpu import expand, level, split
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
@@ -27,8 +27,9 @@ class HistogramStore:
         # the rows of a thread's accumulator lie on different pages of memory: no two threads share a cache line
         self._acc = np.zeros((ctx.n_threads, BLOCK_FEATURES * STRIDE if is_u8 else 1), np.int64)
         n_blocks = -(-page.n_features // BLOCK_FEATURES)
-        max_spans = max(1, ctx.n_threads // n_blocks)
-        self._partial = np.empty((max_spans if max_spans > 1 else 1, 2, self._width), np.int64)
+        max_spans = min(level.SPARE_JOBS * ctx.n_threads // n_blocks, MAX_BYTES // 8 // (16 * self._width))
+        max_spans = max(1, max_spans if ctx.n_threads > 1 else 1)
+        self._partial = np.empty((max_spans, 2, self._width), np.int64)
         self._bounds = np.zeros(max_spans + 1, np.int64)
         widest = int(page.n_bins.max(initial=0)) + 1
         self._scratch = np.zeros((ctx.n_threads, split.SCRATCH_ROWS, widest), np.int64)

@@ -5,7 +5,7 @@ Until the first split the ids are 0, 1, 2, ... and are not written down at all (
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, partition
+from arboost.kernels.cpu import expand, level, partition
 from arboost.kernels.dtypes import PIECE
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
@@ -19,10 +19,10 @@ class RowSets:
 
     def __init__(self, ctx: Context, page: BinnedPage):
         self._ctx = ctx
-        self._columns, self._missing_code = page.columns, page.missing_code
+        self._columns, self._missing_code = page.all_columns, page.missing_code
         self._rows = np.empty(page.n_rows, np.int32)
         self._temp = np.empty(page.n_rows, np.int32)
-        self._pieces = np.empty((ctx.n_threads, 2), PIECE)
+        self._pieces = np.empty((level.SPARE_JOBS * ctx.n_threads, 2), PIECE)
         self._n_left = np.zeros(0, np.int64)
         self.current = _NO_ROWS
 

@@ -23,7 +23,8 @@ values_2d = hnp.arrays(
 def cuts_of(columns):
     ptr = np.append(0, np.cumsum([len(c) for c in columns])).astype(np.int32)
     values = np.concatenate(columns).astype(np.float32)
-    return Cuts(ptr, values, np.zeros(len(columns), np.float32), np.ones(len(columns), np.bool_))
+    n = len(columns)
+    return Cuts(ptr, values, np.zeros(n, np.float32), np.ones(n, np.bool_), np.zeros(n, np.bool_))
 
 
 @given(values_2d)

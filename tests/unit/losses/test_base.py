@@ -252,4 +252,6 @@ def test_absent_parameters_of_a_model_file_have_their_defaults():
 
 
 def test_every_loss_is_covered_here():
-    assert {params["objective"] for params, _ in CASES} == set(LOSSES)
+    """Others need more than labels, or draw pairs, and have files of their own."""
+    elsewhere = {name for name in LOSSES if name.startswith(("rank:", "survival:"))} | {"reg:expectileerror"}
+    assert {params["objective"] for params, _ in CASES} == set(LOSSES) - elsewhere

@@ -8,7 +8,7 @@ from arboost.params.resolve import resolve
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
-PARAMS = resolve({"quantile_alpha": 0.5, "eval_metric": "quantile"}).learner
+PARAMS = resolve({"quantile_alpha": 0.5, "expectile_alpha": 0.5, "eval_metric": ["quantile", "expectile"]}).learner
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,12 @@ def test_quantile_needs_its_alpha():
         make_metric("quantile", resolve({}).learner)
 
 
-def test_only_areas_are_maximized():
-    full = {name: name + ("@1.5" if name == "tweedie-nloglik" else "") for name in METRICS}
-    assert {name for name in METRICS if make_metric(full[name], PARAMS).maximize} == {"auc", "aucpr"}
+def test_which_are_maximized():
+    arguments = {"tweedie-nloglik": "@1.5", "ams": "@0.1"}
+    made = {name: make_metric(name + arguments.get(name, ""), PARAMS) for name in METRICS}
+    ranks = {name + minus for name in ("ndcg", "map", "pre") for minus in ("", "-")}
+    larger_is_better = {"auc", "aucpr", "ams", "interval-regression-accuracy"} | ranks
+    assert {name for name in METRICS if made[name].maximize} == larger_is_better
 
 
 @pytest.mark.parametrize("name", ["rmse", "mlogloss", "auc", "quantile"])

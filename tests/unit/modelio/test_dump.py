@@ -8,7 +8,7 @@ import xgboost as xgb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arboost.modelio.dump import dump_tree, read_feature_map
+from arboost.modelio.dump import TreeView, dump_tree, dump_trees, read_feature_map, write_dump
 from arboost.modelio.files import load_bytes, save_bytes
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import NO_PARENT, Tree
@@ -215,3 +215,19 @@ def test_bad_arguments(every_type):
         dump_tree(tree, None, ["c"] * 6)
     with pytest.raises(XGBoostError, match="2 feature names"):
         dump_tree(tree, ["a", "b"])
+
+
+def test_files_of_several_trees(every_type, tmp_path):
+    model = load_bytes(every_type.save_raw("ubj"))
+    for format in ("text", "json", "dot"):
+        trees = dump_trees(model.trees, model.feature_names, model.feature_types, format, True)
+        assert trees == every_type.get_dump("", True, format)
+        write_dump(tmp_path / "ours", trees, format)
+        every_type.dump_model(tmp_path / "theirs", with_stats=True, dump_format=format)
+        assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+
+
+def test_views_know_names_as_given_and_as_printed(every_type):
+    view = TreeView(load_bytes(every_type.save_raw("ubj")).trees[0], ['a"'] * 6, None)
+    assert view.feature_name(0) == 'a"'
+    assert view.name(0) == 'a\\"'

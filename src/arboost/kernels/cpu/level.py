@@ -14,7 +14,7 @@ import numpy as np
 from numba import int64
 
 from arboost.kernels.cpu import expand, histogram, partition, split
-from arboost.kernels.cpu.team import STOP, await_order, barrier, post
+from arboost.kernels.cpu.team import N_COUNTERS, STOP, await_order, barrier, post, take_job
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import kernel, part, section
 
@@ -24,6 +24,8 @@ SPLIT_ROWS = np.int64(8_192)  # rows to partition,
 BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
 MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
 FIND_SLOTS = np.int64(20_000)  # slots to scan
+SPARE_JOBS = 4  # jobs per thread where jobs are taken one by one
+SPLIT_JOBS, BUILD_JOBS, FIND_JOBS = range(N_COUNTERS)
 
 
 @part
@@ -33,23 +35,32 @@ def _share(work, grain, n_threads):
     return n_threads if share > n_threads else share if share > 1 else int64(1)
 
 
+@part
+def _n_jobs(work, grain, n_threads):
+    """Into how many jobs a piece of work is cut, for `take_job`: more than threads, so that a slow one takes fewer."""
+    share = _share(work, grain, n_threads)
+    return SPARE_JOBS * share if share > 1 else int64(1)
+
+
 @section
 def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_threads):
     """Partition the batch's rows; True if the team was given up."""
     rows, temp, n_left, pieces = rowsets
     n = expand.count_rows(nodes, batch)
-    share = _share(n, SPLIT_ROWS, n_threads)
-    if thread < share:
-        span = n * thread // share, n * (thread + 1) // share
+    n_spans = _n_jobs(n, SPLIT_ROWS, n_threads)
+    s = take_job(team, SPLIT_JOBS, int64(-1), n_threads)
+    while s < n_spans:
+        span = n * s // n_spans, n * (s + 1) // n_spans
         partition.split_rows(
-            page[1], nodes, batch, current, missing_code, temp, rows, n_left, pieces[thread], span[0], span[1]
+            page[1], nodes, batch, current, missing_code, temp, rows, n_left, pieces[s], span[0], span[1]
         )
+        s = take_job(team, SPLIT_JOBS, s, n_threads)
     if barrier(team, n_threads):
         return True
-    if share > 1:
-        if thread < share:
-            flat = pieces[:share].reshape(-1)
-            partition.place_rows(nodes, batch, flat, temp, rows, n_left, 2 * thread, 2 * thread + 2)
+    if n_spans > 1:
+        flat = pieces[:n_spans].reshape(-1)
+        first, last = 2 * n_spans * thread // n_threads, 2 * n_spans * (thread + 1) // n_threads
+        partition.place_rows(nodes, batch, flat, temp, rows, n_left, first, last)
         return barrier(team, n_threads)
     return False
 
@@ -61,35 +72,23 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
     acc, partial, bounds, hist = store
     n_features = n_bins.shape[0]
     n_blocks = (n_features + BLOCK_FEATURES - 1) // BLOCK_FEATURES
-    share = _share(n_rows * n_features, BUILD_UPDATES, n_threads)
-    n_spans = share // n_blocks
-    n_spans = n_rows if n_spans > n_rows else n_spans if n_spans > 1 else 1
+    n_spans = _n_jobs(n_rows * n_features, BUILD_UPDATES, n_threads) // n_blocks
+    most = int64(partial.shape[0])
+    n_spans = most if n_spans > most else n_spans if n_spans > 1 else 1
+    n_spans = n_rows if n_spans > n_rows else n_spans
     if thread == 0:
         for s in range(n_spans + 1):
             bounds[s] = n_rows * s // n_spans
-    n_jobs = n_blocks * n_spans
-    share = n_jobs if share > n_jobs else share
-    if thread < share:
+    job = take_job(team, BUILD_JOBS, int64(-1), n_threads)
+    while job < n_blocks * n_spans:
+        block, s = job // n_spans, job % n_spans
+        start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
         for p in range(gradients[3]):
             values, packing = gradients[0] if p == 0 else gradients[1], gradients[2][p]
-            for job in range(n_jobs * thread // share, n_jobs * (thread + 1) // share):
-                block, s = job // n_spans, job % n_spans
-                start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
-                histogram.build_histograms(
-                    bins,
-                    rows,
-                    values,
-                    packing,
-                    builds,
-                    slot_ptr,
-                    n_bins,
-                    acc[thread],
-                    partial[s],
-                    hist,
-                    block,
-                    start,
-                    stop,
-                )
+            histogram.build_histograms(
+                bins, rows, values, packing, builds, slot_ptr, n_bins, acc[thread], partial[s], hist, block, start, stop
+            )
+        job = take_job(team, BUILD_JOBS, job, n_threads)
     if n_spans > 1:
         if barrier(team, n_threads):
             return
@@ -101,7 +100,7 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
 
 
 @section
-def _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
+def open_batch(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
     """Open the batch (none: build the root, which is planned already) and build what is new."""
     limits, free, builds, subtracts, evals, counts = plan
     rows = rowsets[0][: counts[expand.ORDERED_ROWS]]  # empty: still in their first order
@@ -136,10 +135,10 @@ def _subtract(plan, hist, thread, n_threads):
 
 
 @section
-def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
-    """Find the best split of every node in the plan's evals; `opened` lists the nodes that have one."""
-    _, free, _, _, all_evals, counts = plan
-    _, opened, allowed, reg, best, all_scratch, all_scores = search
+def search_bins(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
+    """Subtract, then find the best split of every node in the plan's evals on every feature."""
+    all_evals, counts = plan[4], plan[5]
+    _, _, allowed, reg, best, all_scratch, all_scores = search
     scratch = all_scratch[thread], (all_scores[0][thread], all_scores[1][thread])
     evals = all_evals[: counts[expand.EVALS]]
     rows = rowsets[0][: counts[expand.ORDERED_ROWS]]
@@ -148,22 +147,27 @@ def _find(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_t
     n_by_rows = counts[expand.BY_ROWS_EVALS]
     if _subtract(plan, hist, thread, n_threads) and barrier(team, n_threads):
         return
-    share = _share((n - n_by_rows) * slot_ptr[n_features], FIND_SLOTS, n_threads)
-    if n_by_rows < n and thread < share:
-        pairs = n * n_features
-        span = pairs * thread // share, pairs * (thread + 1) // share
+    pairs = n * n_features if n_by_rows < n else int64(0)
+    n_jobs = _n_jobs((n - n_by_rows) * slot_ptr[n_features], FIND_SLOTS, n_threads)
+    job = take_job(team, FIND_JOBS, int64(-1), n_threads)
+    while job < n_jobs:
+        span = pairs * job // n_jobs, pairs * (job + 1) // n_jobs
         split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratch, span[0], span[1])
+        job = take_job(team, FIND_JOBS, job, n_threads)
     share = _share(n_by_rows * n_features * FEW_ROWS, FIND_SLOTS, n_threads)
     if n_by_rows > 0 and thread < share:
         shift = gradients[2][0, 0]
         data = (page[1], rows, gradients[0], gradients[1], shift)
         span = n * thread // share, n * (thread + 1) // share
         split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch, span[0], span[1])
-    if barrier(team, n_threads):
-        return
-    if thread == 0:
-        split.select_splits(nodes, evals, best, reg, int64(0), n)
-        expand.open_nodes(nodes, evals, free, counts, opened)
+
+
+@section
+def choose_splits(nodes, plan, search):
+    """Give every evaluated node its best split over all features; `opened` lists the nodes that have one."""
+    evals = plan[4][: plan[5][expand.EVALS]]
+    split.select_splits(nodes, evals, search[4], search[3], int64(0), int64(evals.shape[0]))
+    expand.open_nodes(nodes, evals, plan[1], plan[5], search[1])
 
 
 @kernel
@@ -180,9 +184,13 @@ def carry_out(order, page, nodes, rowsets, missing_code, gradients, plan, store,
             order = await_order(team, n_seen)
             n_seen += 1
         if order == OPEN:
-            _open(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads)
+            open_batch(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads)
         elif order == FIND:
-            _find(page, nodes, rowsets, gradients, plan, store[3], search, team, thread, n_threads)
+            search_bins(page, nodes, rowsets, gradients, plan, store[3], search, team, thread, n_threads)
+            if barrier(team, n_threads):
+                return
+            if thread == 0:
+                choose_splits(nodes, plan, search)
         # all must be through before the leader goes on, or a follower would read the next plan
         if order == STOP or barrier(team, n_threads) or thread == 0:
             return

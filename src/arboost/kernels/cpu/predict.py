@@ -4,12 +4,14 @@ Perfect layout (shallow trees): node i's children are 2i+1 and 2i+2, every path 
 is repeated below itself; no child index is loaded and 64 rows go down together, a level at a time, so that their
 loads overlap. General layout (deep trees): child[i] is the left child, the right one follows it, -1 marks a leaf.
 x < threshold goes left, NaN to the default side. Leaf weights are added in tree order for every row.
+Forests with categorical nodes have kernels of their own (`*_mixed`): category[i] is the place of node i's bitset in
+`bits`, its number of 64-bit words and then the words; 0, an empty bitset, for a numerical node.
 """
 
 import numpy as np
-from numba import int32, uint32, uint64
+from numba import int32, int64, uint32, uint64
 
-from arboost.kernels.jit import kernel, part
+from arboost.kernels.jit import kernel, part, scalar
 
 BLOCK = 64
 CHECK_TREES = 8  # with fewer trees, looking for NaN first costs more than it saves
@@ -59,6 +61,47 @@ def _descend_general(data, first, n, tree, feature, threshold, default_left, chi
         place[r] = i
 
 
+@scalar
+def goes_left_mixed(x, threshold, default_left, category, bits):
+    """Codes of the bitset go right; all others, those outside of it and negative ones included, go left.
+
+    Nothing is skipped for a numerical node: a branch that the processor guesses wrong would cost more.
+    """
+    start = uint64(category)
+    inside = (x >= 0) & (x < 64.0 * int64(bits[start]))
+    code = uint64(x if inside else 0.0)
+    word = bits[start + uint64(1) + (code >> uint64(6))]
+    in_set = inside & ((word >> (code & uint64(63))) & uint64(1) != uint64(0))
+    left = (not in_set) if category != 0 else x < threshold
+    return (default_left != 0) if x != x else left
+
+
+@part
+def _descend_mixed(data, first, n, tree, nodes, place):
+    """`_descend_perfect` and `_descend_general` in a forest with categorical nodes."""
+    feature, threshold, default_left, child, category, bits = nodes
+    base, r0 = uint64(tree.node), uint64(first)
+    for r in range(uint64(n)):
+        place[r] = 0
+    if tree.depth >= 0:
+        for _ in range(tree.depth):
+            for r in range(uint64(n)):
+                i = base + uint64(place[r])
+                x = data[r0 + r, uint64(feature[i])]
+                left = goes_left_mixed(x, threshold[i], default_left[i], category[i], bits)
+                place[r] = uint32(2) * place[r] + uint32(1) + uint32(not left)
+        for r in range(uint64(n)):
+            place[r] -= uint32((1 << tree.depth) - 1)
+    else:
+        for r in range(uint64(n)):
+            i = base
+            while child[i] >= 0:
+                x = data[r0 + r, uint64(feature[i])]
+                left = goes_left_mixed(x, threshold[i], default_left[i], category[i], bits)
+                i = base + uint64(child[i]) + uint64(not left)
+            place[r] = i - base
+
+
 @kernel
 def predict_margins(data, trees, feature, threshold, default_left, child, leaf_weight, margin, start, stop):
     """margin[r, target] += the weights of rows start..stop's leaves in `trees` (PACKED_TREE records)."""
@@ -92,6 +135,38 @@ def predict_leaves(data, trees, feature, threshold, default_left, child, leaf_no
                 _descend_perfect(data, first, n, tree, feature, threshold, default_left, True, place)
             else:
                 _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
+            for r in range(n):
+                leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
+
+
+@kernel
+def predict_margins_mixed(
+    data, trees, feature, threshold, default_left, child, category, bits, leaf_weight, margin, start, stop
+):
+    """`predict_margins` in a forest with categorical nodes."""
+    nodes = (feature, threshold, default_left, child, category, bits)
+    place = np.empty(BLOCK, np.uint32)
+    for first in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - first)
+        for t in range(trees.shape[0]):
+            tree = trees[t]
+            _descend_mixed(data, first, n, tree, nodes, place)
+            for r in range(uint64(n)):
+                margin[uint64(first) + r, uint64(tree.target)] += leaf_weight[uint64(tree.leaf) + uint64(place[r])]
+
+
+@kernel
+def predict_leaves_mixed(
+    data, trees, feature, threshold, default_left, child, category, bits, leaf_node, leaves, start, stop
+):
+    """`predict_leaves` in a forest with categorical nodes."""
+    nodes = (feature, threshold, default_left, child, category, bits)
+    place = np.empty(BLOCK, np.uint32)
+    for first in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - first)
+        for t in range(trees.shape[0]):
+            tree = trees[t]
+            _descend_mixed(data, first, n, tree, nodes, place)
             for r in range(n):
                 leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
 
@@ -133,6 +208,8 @@ def pack_tree(left, right, feature, threshold, default_left, tree_idx, trees, f,
     queue[0] = 0
     n = 1
     for place in range(left.shape[0]):
+        if place == n:
+            return  # the nodes left over were cut off by pruning
         i = queue[place]
         weight[tree.leaf + place] = threshold[i]
         node_of[tree.leaf + place] = i

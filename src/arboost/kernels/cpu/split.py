@@ -44,7 +44,7 @@ def _note(j, gj, hj, g, h, k, bins, g_left, h_left):
 
 
 @part
-def _occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
+def occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
     """Running sums up to each bin that holds rows; returns how many there are. Four empty bins are one test."""
     k, one, two, three = uint64(0), uint64(1), uint64(2), uint64(3)
     g, h = int64(0), int64(0)
@@ -154,13 +154,13 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratc
                 _all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
                 _best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
-            n = _occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
+            n = occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
             if n > 0:
                 _best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @part
-def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, g_sums, h_sums, occupied):
+def sum_few_rows(column, rows, start, stop, g_values, h_values, shift, n, g_sums, h_sums, occupied):
     """Add rows[start:stop] to the sums of their bins and mark these; codes of n and above are missing."""
     mask = (int64(1) << shift) - 1
     for i in range(uint64(start), uint64(stop)):
@@ -178,8 +178,8 @@ def _sum_rows(column, rows, start, stop, g_values, h_values, shift, n, g_sums, h
 
 
 @part
-def _collect(g_sums, h_sums, occupied, n, bins, g_left, h_left):
-    """`_occupied_sums` from marked bins, clearing marks and sums on the way."""
+def collect_bins(g_sums, h_sums, occupied, n, bins, g_left, h_left):
+    """`occupied_sums` from marked bins, clearing marks and sums on the way."""
     k = uint64(0)
     g, h = int64(0), int64(0)
     for w in range(uint64((n + 63) // 64)):
@@ -220,10 +220,10 @@ def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch,
             found.score = 0.0
             if allowed[e if e < last_allowed else last_allowed, f] != 0:
                 span = node.start, node.stop
-                _sum_rows(
+                sum_few_rows(
                     columns[f], rows, span[0], span[1], g_values, h_values, shift, n_bins[f], g_sums, h_sums, occupied
                 )
-                n = _collect(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
+                n = collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
                 if n > 0:
                     _best_of(bins, g_left, h_left, n, node, reg, scores, found)
 

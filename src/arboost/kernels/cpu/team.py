@@ -8,7 +8,8 @@ the GIL. `team` is one int64 array, a word per cache line. Whoever must give up 
 from arboost.kernels.intrinsics import atomic_add, atomic_load, atomic_store, relax, yield_core
 from arboost.kernels.jit import part
 
-ORDER, POSTED, ARRIVED, GENERATION, ABORT, N_WORDS = 0, 8, 16, 24, 32, 40
+ORDER, POSTED, ARRIVED, GENERATION, ABORT, TAKEN, N_WORDS = 0, 8, 16, 24, 32, 40, 64
+N_COUNTERS = 3  # kinds of jobs that one order may hand out: words TAKEN, TAKEN + 8, ...
 STOP = 0  # the order that sends followers home
 PATIENT_SPINS = 2_000  # looks, about 50 us, before every further look lets other threads run
 
@@ -43,8 +44,19 @@ def barrier(team, n_threads):
 def post(team, order, n_threads):
     """The leader's call: let followers see a new order."""
     if n_threads > 1:
+        for counter in range(N_COUNTERS):
+            atomic_store(team, TAKEN + 8 * counter, 0)
         atomic_store(team, ORDER, order)
         atomic_add(team, POSTED, 1)
+
+
+@part
+def take_job(team, counter, job, n_threads):
+    """Number of the next job nobody has taken, given the one just done (-1 before the first).
+
+    Whoever is slow, or has its core taken away, takes fewer: nobody waits long for it.
+    """
+    return job + 1 if n_threads == 1 else atomic_add(team, TAKEN + 8 * counter, 1)
 
 
 @part

@@ -1,0 +1,51 @@
+"""Base classes of custom objectives that are objects: `train(..., obj=MyObjective())`.
+
+A plain function (margin, dtrain) -> (gradient, hessian) does as well; an object also learns the round.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from arboost.matrix.dmatrix import DMatrix
+from arboost.runtime.errors import XGBoostError
+
+__all__ = ["Objective", "TreeObjective"]
+
+
+class Objective(ABC):
+    """A custom objective that is told the round.
+
+    Examples
+    --------
+    >>> class SquaredError(Objective):
+    ...     def __call__(self, iteration, y_pred, dtrain):
+    ...         return y_pred - dtrain.get_label(), np.ones_like(y_pred)
+    """
+
+    @abstractmethod
+    def __call__(self, iteration: int, y_pred: Any, dtrain: DMatrix) -> tuple[Any, Any]:
+        """Gradient and hessian of every row (and output) at the margins `y_pred`."""
+
+
+class TreeObjective(Objective):
+    """A custom objective that may find the trees' structure on other gradients than the leaves' values."""
+
+    def split_grad(self, iteration: int, grad: Any, hess: Any) -> tuple[Any, Any] | None:
+        """Gradient and hessian for finding splits, or None to use those of the call.
+
+        Others than None belong to trees with vectors in their leaves, which this version does not grow.
+        """
+        return None
+
+
+def gradients(fobj: Any, iteration: int, margin: Any, dtrain: DMatrix) -> tuple[Any, Any]:
+    """What a custom objective, function or object, says of these margins."""
+    if not isinstance(fobj, Objective):
+        return fobj(margin, dtrain)
+    grad, hess = fobj(iteration, margin, dtrain)
+    if isinstance(fobj, TreeObjective) and fobj.split_grad(iteration, grad, hess) is not None:
+        raise XGBoostError(
+            "split_grad needs trees with vectors in their leaves (multi_strategy='multi_output_tree'), which this "
+            "version does not grow; return None to find splits on the objective's own gradients."
+        )
+    return grad, hess

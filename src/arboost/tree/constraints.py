@@ -1,0 +1,91 @@
+"""What a user says about directions and interactions of features, as arrays; and which features may meet on a path."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from arboost.runtime.errors import XGBoostError
+
+_NOT_A_SUBSET = "Constrained features are not a subset of training data feature names"
+
+
+def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) -> np.ndarray:
+    """(n_features,) int64: 1 may only rise, -1 may only fall, 0 is free; from a tuple, a string or a dict by name."""
+    if isinstance(value, Mapping):
+        by_name = dict(value)
+        value = [by_name.pop(name, 0) for name in names or ()]
+        if by_name:
+            raise XGBoostError(f"{_NOT_A_SUBSET}: {', '.join(map(str, by_name))}.")
+    elif isinstance(value, str):
+        parts = [part.strip() for part in value.strip("()[] ").split(",")]
+        value = [part for part in parts if part]
+    try:
+        directions = [int(direction) for direction in value]
+        if any(float(a) != b for a, b in zip(value, directions, strict=True)):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise XGBoostError(
+            f"Invalid Parameter format for monotone_constraints: expect 1, 0 or -1 per feature but value={value!r}."
+        ) from None
+    if len(directions) > n_features:
+        raise XGBoostError(
+            f"The size of monotone_constraints, {len(directions)}, is larger than the number of features, {n_features}."
+        )
+    vector = np.zeros(n_features, np.int64)
+    vector[: len(directions)] = np.sign(directions)
+    return vector
+
+
+def interaction_sets(value: Any, names: Sequence[str] | None, n_features: int) -> np.ndarray:
+    """(n_sets, n_features) bool from nested lists of names or numbers, or such a list as a string."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.strip("()[] ") else []
+        except ValueError:
+            raise XGBoostError(
+                f"Invalid Parameter format for interaction_constraints: expect nested lists such as [[0, 1], [2, 3]] "
+                f"but value={value!r}."
+            ) from None
+    if not all(isinstance(group, Sequence) and not isinstance(group, str) for group in value):
+        raise XGBoostError(f"interaction_constraints must be a list of lists of features, got {value!r}.")
+    numbers = {name: f for f, name in enumerate(names or ())}
+    sets = np.zeros((len(value), n_features), np.bool_)
+    for row, group in zip(sets, value, strict=True):
+        for feature in group:
+            f = numbers.get(feature, feature)
+            if isinstance(f, bool) or not isinstance(f, int | np.integer) or not 0 <= f < n_features:
+                raise XGBoostError(f"{_NOT_A_SUBSET}: {feature!r} in interaction_constraints.")
+            row[f] = True
+    return sets
+
+
+class Interactions:
+    """Features that a node may split on: those on the way to it, and every set that has all of them."""
+
+    def __init__(self, sets: np.ndarray):
+        self._sets = sets
+        self._path: dict[int, np.ndarray] = {}
+
+    def allowed(self, nodes: np.ndarray, i: int, feature_of: np.ndarray) -> np.ndarray:
+        """(n_features,) bool; the root may split on anything. feature_of[p] is node p's feature."""
+        path = self._features_above(nodes, i, feature_of)
+        if not path.any():
+            return np.ones_like(path)
+        fitting = self._sets[(self._sets | ~path).all(axis=1)]
+        return path | fitting.any(axis=0)
+
+    def forget(self) -> None:
+        """A new tree: node numbers mean other nodes."""
+        self._path.clear()
+
+    def _features_above(self, nodes: np.ndarray, i: int, feature_of: np.ndarray) -> np.ndarray:
+        if i not in self._path:
+            path = np.zeros(self._sets.shape[1], np.bool_)
+            if i > 0:
+                parent = int(nodes["parent"][i])
+                path |= self._features_above(nodes, parent, feature_of)
+                path[feature_of[parent]] = True
+            self._path[i] = path
+        return self._path[i]
