@@ -32,6 +32,7 @@ SCRIPTS = {
         "--deep-rounds",
         "3",
     ],
+    "train_dart.py": ["--rows", "2000", "--rounds", "5"],
     "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from arboost import introspect
 from arboost.boosters.dart import Dart
+from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
 from arboost.losses import ScalarLoss, loss_from_config
@@ -64,7 +65,7 @@ class Booster:
         elif model_file is not None:
             self.load_model(model_file)
         self._learner.set_params(params)
-        if cache and not self._learner.model.trees:
+        if cache and not self._learner.model.n_rounds:
             self._learner.accept(self._take_features(cache[0]))
 
     # ---- training ----
@@ -303,11 +304,7 @@ class Booster:
         model = self._learner.model
         begin, end = (int(v) for v in iteration_range)
         end = end or model.n_rounds
-        if begin < 0 or end > model.n_rounds or begin > end:
-            raise XGBoostError(
-                f"iteration_range {tuple(iteration_range)} is out of range for a model of {model.n_rounds} rounds."
-            )
-        return slice(model.iteration_ptr[begin], model.iteration_ptr[end]), end - begin
+        return model.trees_of(begin, end), end - begin
 
     # ---- features ----
 
@@ -349,7 +346,7 @@ class Booster:
         learner = self._learner
         if self._feature_names is None:
             self._feature_names, self._feature_types = data.feature_names, data.feature_types
-        if learner.categories is None and not learner.model.trees and data.categories is not None:
+        if learner.categories is None and not learner.model.n_rounds and data.categories is not None:
             learner.categories = data.categories.stored()
         fitting = self._aligned(data)
         if fitting is not data and isinstance(data, QuantileDMatrix):
@@ -514,6 +511,8 @@ class Booster:
             booster=model.kind,
             trees=model.trees,
             tree_weights=model.weights.tolist() if isinstance(model, Dart) else [],
+            linear_weights=model.weights.ravel() if isinstance(model, LinearModel) else None,
+            linear_rounds=model.n_rounds if isinstance(model, LinearModel) else 0,
             tree_info=model.tree_info,
             iteration_ptr=model.iteration_ptr,
             num_parallel_tree=model.num_parallel_tree,
@@ -531,6 +530,9 @@ class Booster:
         model = GBTree(list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree)
         if saved.booster == "dart":
             model = Dart.of_trees(model, np.asarray(saved.tree_weights, np.float32))
+        elif saved.linear_weights is not None:
+            weights = saved.linear_weights.reshape(-1, saved.n_groups)
+            model = LinearModel(weights=weights, rounds=saved.linear_rounds)
         learner.model = model
         learner.earlier_loss = loss_from_config(saved.objective, saved.n_classes)
         learner.base_score = np.asarray(saved.base_score, np.float32)
@@ -558,7 +560,10 @@ class Booster:
         self, fmap: "str | os.PathLike[str]" = "", with_stats: bool = False, dump_format: str = "text"
     ) -> list[str]:
         """Every tree as text, JSON or dot."""
-        return dump.dump_trees(self._learner.model.trees, *self._named(fmap), dump_format, with_stats)
+        model = self._learner.model
+        if isinstance(model, LinearModel):
+            return [model.dump(dump_format, self._learner.n_features, self._learner.n_outputs)]
+        return dump.dump_trees(model.trees, *self._named(fmap), dump_format, with_stats)
 
     def _named(self, fmap: "str | os.PathLike[str]") -> tuple[list[str] | None, list[str] | None]:
         """Feature names and types: of a feature map file, if one is given, else the model's own."""
@@ -575,16 +580,33 @@ class Booster:
         """Write `get_dump` to a file."""
         dump.write_dump(fout, self.get_dump(fmap, with_stats, dump_format), dump_format)
 
-    def get_score(self, fmap: "str | os.PathLike[str]" = "", importance_type: str = "weight") -> dict[str, float]:
-        """Importance of the features that are split on: weight, gain, cover, total_gain or total_cover."""
-        return introspect.importance(self._learner.model.trees, self._named(fmap)[0], importance_type)
+    def get_score(
+        self, fmap: "str | os.PathLike[str]" = "", importance_type: str = "weight"
+    ) -> dict[str, float | list[float]]:
+        """Importance of the features that are split on: weight, gain, cover, total_gain or total_cover.
 
-    def get_fscore(self, fmap: "str | os.PathLike[str]" = "") -> dict[str, float]:
+        Of a linear model, "weight": the weights of all features, a list for each where there are several outputs.
+        """
+        model, names = self._learner.model, self._named(fmap)[0]
+        if isinstance(model, LinearModel):
+            return model.scores(names or [f"f{i}" for i in range(self._learner.n_features)], importance_type)
+        return dict(introspect.importance(model.trees, names, importance_type))
+
+    def linear_weights(self) -> np.ndarray:
+        """The weights of a linear model, (n_features + 1, n_outputs) float32; the last row is the bias."""
+        model = self._learner.model
+        if not isinstance(model, LinearModel):
+            raise XGBoostError(f"A {model.kind} model has no linear weights; booster='gblinear' has.")
+        return model.weights.copy()
+
+    def get_fscore(self, fmap: "str | os.PathLike[str]" = "") -> dict[str, float | list[float]]:
         """How often each feature is split on."""
         return self.get_score(fmap, "weight")
 
     def trees_to_dataframe(self, fmap: "str | os.PathLike[str]" = "") -> Any:
         """Every node of every tree as a row of a pandas DataFrame."""
+        if isinstance(self._learner.model, LinearModel):
+            raise ValueError("This method is not defined for Booster type gblinear")
         return introspect.trees_to_dataframe(self._learner.model.trees, *self._named(fmap))
 
     def get_split_value_histogram(
@@ -649,7 +671,7 @@ class Booster:
         # the model travels as a checked model file, not as our classes, so pickles outlive changes of the code
         state = {k: v for k, v in self.__dict__.items() if k != "_learner"}
         learner = self._learner
-        trained = learner.base_score is not None or learner.model.trees
+        trained = learner.base_score is not None or learner.model.n_rounds
         model = bytes(self.save_raw()) if trained else None
         return {"face": state, "params": learner.params, "model": model, "n_features": learner.n_features}
 

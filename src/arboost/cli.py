@@ -118,6 +118,8 @@ def _compile_particular(xgb: Any) -> None:
     numbers = xgb.DMatrix(X, X[:, 0])
     expectiles = {"objective": "reg:expectileerror", "expectile_alpha": [0.2, 0.8], "eval_metric": "expectile"}
     xgb.train(quiet | expectiles, numbers, 2, evals=[(numbers, "train")], verbose_eval=False).predict(numbers)
+    linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "thrifty", "verbosity": 0}
+    xgb.train(linear, numbers, 2).predict(numbers)
 
 
 def _compile_survival(xgb: Any, X: np.ndarray, quiet: dict[str, Any]) -> None:

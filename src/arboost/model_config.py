@@ -23,6 +23,7 @@ _FILE_NAMES = {
     "eta": ("eta", "learning_rate"),
 }
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
+_OTHER_NAMES = frozenset(names[1] for names in _FILE_NAMES.values())
 _ELSEWHERE = ("num_parallel_tree", "tree_method")
 _STEP = "grow_quantile_histmaker"  # XGBoost's name for growing trees on bins made once
 # XGBoost's tree and step parameters; those that the engine does not read are written as given or as their defaults.
@@ -81,6 +82,24 @@ def _metric(metric: Metric) -> dict[str, Any]:
     return entry
 
 
+def _linear_booster(learner: Learner) -> dict[str, Any]:
+    """The linear booster's parameters."""
+    linear = learner.resolved.linear._asdict()
+    own = {name: linear.pop(name) for name in ("tolerance", "updater")}
+    own["max_row_perbatch"] = _unread(learner, "max_row_perbatch")
+    top_k = linear.pop("top_k")
+    step: dict[str, Any] = {
+        "linear_train_param": {n: _text(v) for name, v in linear.items() for n in _FILE_NAMES.get(name, (name,))}
+    }
+    if own["updater"] == "coord_descent":
+        step["coordinate_param"] = {"top_k": _text(top_k)}
+    return {
+        "gblinear_train_param": {name: _text(own[name]) for name in sorted(own)},
+        "name": "gblinear",
+        "updater": step,
+    }
+
+
 def config_to_json(learner: Learner) -> str:
     """The learner's parameters and model facts."""
     tree, p = learner.tree_params, learner.resolved.learner
@@ -102,6 +121,8 @@ def config_to_json(learner: Learner) -> str:
         "tree_train_param": _tree_param(learner),
         "updater": [{"hist_train_param": {name: _unread(learner, name) for name in _STEP_PARAMS}, "name": _STEP}],
     }
+    if p.booster == "gblinear":
+        booster = _linear_booster(learner)
     if p.booster == "dart":
         dropout = {name: _text(value) for name, value in sorted(learner.resolved.dart._asdict().items())}
         booster = {"dart_train_param": dropout, "gbtree": booster, "name": "dart"}
@@ -129,16 +150,25 @@ def config_to_json(learner: Learner) -> str:
     return json.dumps({"learner": whole, "version": list(FORMAT_VERSION)}, separators=(",", ":"), sort_keys=True)
 
 
+def _booster_params(booster: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a configuration's booster."""
+    if booster["name"] == "gblinear":
+        groups = (booster["gblinear_train_param"], *booster["updater"].values())
+        return {name: value for group in groups for name, value in group.items() if name not in _OTHER_NAMES}
+    params = dict(booster.get("dart_train_param", {}))
+    booster = booster.get("gbtree", booster)
+    params |= {k: v for k, v in booster["tree_train_param"].items() if k in _FILE_PARAMS}
+    params["tree_method"] = booster["gbtree_train_param"]["tree_method"]
+    params["num_parallel_tree"] = booster["gbtree_model_param"]["num_parallel_tree"]
+    return params
+
+
 def config_from_json(text: str) -> dict[str, Any]:
     """The parameters of `config_to_json`'s text, or of XGBoost's `save_config`."""
     try:
         learner = json.loads(text)["learner"]
         booster = learner["gradient_booster"]
-        params = dict(booster.get("dart_train_param", {}))
-        booster = booster.get("gbtree", booster)
-        params |= {k: v for k, v in booster["tree_train_param"].items() if k in _FILE_PARAMS}
-        params["tree_method"] = booster["gbtree_train_param"]["tree_method"]
-        params["num_parallel_tree"] = booster["gbtree_model_param"]["num_parallel_tree"]
+        params = _booster_params(booster)
         params |= {k: learner["generic_param"][k] for k in _GENERIC if k in learner["generic_param"]}
         params |= {k: learner["learner_train_param"][k] for k in _TRAIN if k in learner["learner_train_param"]}
         for group in learner["objective"].values():

@@ -472,9 +472,12 @@ class XGBModel(BaseEstimator):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """(n_features,) float32 that add up to 1 (or are all 0), of the kind `importance_type`; gain by default."""
+        """(n_features,) float32 that add up to 1 (or are all 0), of the kind `importance_type`; gain by default.
+
+        Of a linear model, the weights, (n_features, n_outputs) where there are several outputs.
+        """
         booster = self.get_booster()
-        scores = booster.get_score(importance_type=self.importance_type or "gain")
+        scores = booster.get_score(importance_type=self.importance_type or ("weight" if self._is_linear() else "gain"))
         names = booster.feature_names or [f"f{i}" for i in range(self.n_features_in_)]
         found = np.array([scores.get(name, 0.0) for name in names], np.float32)
         total = found.sum()
@@ -482,12 +485,24 @@ class XGBModel(BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """Weights of a linear model, which trees do not have."""
-        raise AttributeError(f"Coefficients are not defined for Booster type {self.booster}")
+        """(n_features,) or (n_outputs, n_features) float32: weights of a linear model, which trees do not have."""
+        if not self._is_linear():
+            raise AttributeError(f"Coefficients are not defined for Booster type {self.booster}")
+        weights = self._linear_weights()[:-1]
+        return weights[:, 0] if weights.shape[1] == 1 else weights.T
+
+    def _is_linear(self) -> bool:
+        return self.get_booster()._learner.model.kind == "gblinear"
+
+    def _linear_weights(self) -> np.ndarray:
+        """(n_features + 1, n_outputs) float32; the last row is the bias."""
+        return self.get_booster().linear_weights()
 
     @property
     def intercept_(self) -> np.ndarray:
-        """`base_score` as given or estimated, (n_outputs,) float32."""
+        """`base_score` as given or estimated, (n_outputs,) float32; of a linear model, the bias beside it."""
+        if self._is_linear():
+            return self._linear_weights()[-1]
         learner = json.loads(self.get_booster().save_config())["learner"]
         return np.array(json.loads(learner["learner_model_param"]["base_score"]), np.float32).reshape(-1)
 

@@ -70,7 +70,9 @@ class LinearModel(GBTree):
     def slice_rounds(self, rounds: range) -> "LinearModel":
         """The whole model: a round cannot be taken out."""
         if rounds != range(self.rounds):
-            raise XGBoostError("Slice is not supported by the current booster: rounds of gblinear are one set of weights.")
+            raise XGBoostError(
+                "Slice is not supported by the current booster: rounds of gblinear are one set of weights."
+            )
         return LinearModel(weights=self.weights, rounds=self.rounds)
 
     def trees_of(self, begin: int, end: int) -> slice:
@@ -82,6 +84,24 @@ class LinearModel(GBTree):
     def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
         """Refused: there are none."""
         raise XGBoostError("A gblinear model has no trees; see get_dump() and get_score() for its weights.")
+
+    def dump(self, dump_format: str, n_features: int, n_outputs: int) -> str:
+        """Biases and weights, feature by feature, as text or JSON."""
+        weights = self.weights if len(self.weights) else np.zeros((n_features + 1, n_outputs), np.float32)
+        bias, rest = ([f"{v:.6g}" for v in part.ravel().tolist()] for part in (weights[-1], weights[:-1]))
+        if dump_format == "text":
+            return "\n".join(["bias:", *bias, "weight:", *rest, ""])
+        if dump_format != "json":
+            raise XGBoostError(f"Dump format `{dump_format}` is not supported by the gblinear model: use text or json.")
+        lists = (",\n".join(f"      {text}" for text in part) for part in (bias, rest))
+        return '  {{ "bias": [\n{}\n    ],\n    "weight": [\n{}\n    ]\n  }}'.format(*lists)
+
+    def scores(self, names: list[str], importance_type: str) -> dict[str, float | list[float]]:
+        """The weights by feature: a number, or a list where there are several outputs."""
+        if importance_type != "weight":
+            raise XGBoostError("gblinear only has `weight` defined for feature importance.")
+        rows = self.weights[:-1].tolist()
+        return {name: row[0] if len(row) == 1 else row for name, row in zip(names, rows, strict=False)}
 
     def forest(self, first_tree: int = 0) -> Forest:
         """What predicts."""
@@ -139,19 +159,23 @@ class LinearTrainer:
 
     def __init__(self, ctx: Context, data: DMatrix):
         if data.raw is None:
-            raise XGBoostError("Not implemented for `QuantileDMatrix`: gblinear needs the values themselves, use DMatrix.")
+            raise XGBoostError(
+                "Not implemented for `QuantileDMatrix`: gblinear needs the values themselves, use DMatrix."
+            )
         if "c" in (data.feature_types or ()):
             raise XGBoostError("`gblinear` doesn't support categorical features.")
         self._ctx = ctx
         self._columns = _columns_of(data)
 
-    def step(self, model: LinearModel, params: LinearParams, g: np.ndarray, h: np.ndarray, key: int, mass: float) -> None:
+    def step(
+        self, model: LinearModel, params: LinearParams, g: np.ndarray, h: np.ndarray, key: int, mass: float
+    ) -> None:
         """One round from gradients (K, n), which are changed; `mass` is the sum of row weights."""
         n_features, n_targets = len(self._columns[0]) - 1, len(g)
-        weights = model.weights.copy() if model.rounds else np.zeros((n_features + 1, n_targets), np.float32)
+        weights = model.weights.copy() if len(model.weights) else np.zeros((n_features + 1, n_targets), np.float32)
         if not model.is_converged(params.tolerance):
-            penalties = np.float32([params.reg_lambda, params.reg_alpha]) * np.float32(mass)
-            state = (np.array([params.eta, *penalties], np.float64), g, h, weights)
+            penalties = np.array([params.reg_lambda, params.reg_alpha], np.float32) * np.float32(mass)
+            state = (np.append(np.float64(params.eta), penalties), g, h, weights)
             self._ctx.run_ranges(n_targets, 1, ops.update_bias, *state)
             if params.feature_selector == "greedy":
                 self._update_greedily(params.top_k, state)

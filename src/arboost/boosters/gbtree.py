@@ -16,6 +16,7 @@ from arboost.params.resolve import Resolved, TreeParams
 from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
 from arboost.tree.grow import GrownTree, TreeGrower
 from arboost.tree.model import Tree
 from arboost.tree.quantize import quantize
@@ -39,6 +40,11 @@ class GBTree:
         return len(self.iteration_ptr) - 1
 
     @property
+    def n_terms(self) -> int:
+        """How many terms a margin is the sum of: the trees."""
+        return len(self.trees)
+
+    @property
     def version(self) -> int:
         """Changes when what trees add to margins has changed: margins and packed trees made before are void."""
         return 0
@@ -60,6 +66,12 @@ class GBTree:
             trees = slice(self.iteration_ptr[r], self.iteration_ptr[r + 1])
             part.add_round(self.trees[trees], self.tree_info[trees])
         return part
+
+    def trees_of(self, begin: int, end: int) -> slice:
+        """The trees of rounds begin..end."""
+        if not 0 <= begin <= end <= self.n_rounds:
+            raise XGBoostError(f"iteration_range {(begin, end)} is out of range for a model of {self.n_rounds} rounds.")
+        return slice(self.iteration_ptr[begin], self.iteration_ptr[end])
 
     def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
         """Trees whose leaves hold what they add to margins."""

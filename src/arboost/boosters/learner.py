@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.dart import Dart
+from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE
@@ -38,14 +39,14 @@ class _Session:
     """What training on one matrix keeps from round to round."""
 
     matrix: "weakref.ref[DMatrix]"
-    trainer: TreeTrainer
+    trainer: TreeTrainer | LinearTrainer
     g: np.ndarray
     h: np.ndarray
     checked: tuple  # the labels, weights, groups and bounds that were found valid
     made_for: tuple  # max_bin, threads, constraints
 
 
-_MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart}
+_MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
 class Learner:
@@ -152,7 +153,10 @@ class Learner:
         """(K,) float32: where every row's margin starts."""
         kept = self._base_margin
         if kept is None or kept[0] is not self.base_score:
-            kept = (self.base_score, fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs))
+            start = fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs)
+            if isinstance(self.model, LinearModel):
+                start = np.full_like(start, start[0])  # as XGBoost does, so that a file predicts the same in both
+            kept = (self.base_score, start)
             self._base_margin = kept if self.base_score is not None else None
         return kept[1]
 
@@ -174,7 +178,7 @@ class Learner:
         if known is None or known.base_margin is not data.info.base_margin or known.version != version:
             start = self.start_margin(data.num_row(), data.info.base_margin)
             known = self._margins[data] = _Margins(start, 0, version, data.info.base_margin)
-        n_trees = len(self.model.trees)
+        n_trees = self.model.n_terms
         if known.n_trees < n_trees:
             self.add_trees(data, known.margin, self.model.forest(known.n_trees), slice(None))
             known.n_trees = n_trees
@@ -211,7 +215,7 @@ class Learner:
 
     def forest(self) -> Forest:
         """All trees packed, kept until trees are added."""
-        packed, state = self._forest, (len(self.model.trees), self.model.version)
+        packed, state = self._forest, (self.model.n_terms, self.model.version)
         if packed is None or packed[0] != state:
             packed = self._forest = (state, self.model.forest())
         return packed[1]
@@ -224,7 +228,7 @@ class Learner:
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
         self._choose_model()
-        if not self.model.trees:
+        if not self.model.n_rounds:
             self.n_features = n_columns
             label = data.info.label
             if label is not None:
@@ -249,6 +253,7 @@ class Learner:
                 f"booster is {kind!r} but the model was trained with {model.kind!r}: leave `booster` as it was, or "
                 "begin a new model."
             )
+        self._base_margin = None
         self.forget_data()
 
     def _prepare(self, data: DMatrix, estimate: bool) -> None:
@@ -256,7 +261,7 @@ class Learner:
         self.accept(data)
         if data.num_row() == 0:
             raise XGBoostError("There is nothing to train on: the data has no rows.")
-        if self.base_score is not None and (self.model.trees or not self.boost_from_average):
+        if self.base_score is not None and (self.model.n_rounds or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
@@ -272,15 +277,20 @@ class Learner:
         """The training state for `data`, made on its first round."""
         tree_params, ctx = self.tree_params, self.ctx
         constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
-        made_for = (tree_params.max_bin, ctx.n_threads, *constraints)
+        made_for = (self.model.kind, tree_params.max_bin, ctx.n_threads, *constraints)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
-            page = data.binned(ctx, tree_params.max_bin)
-            trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights, data.info.feature_names)
+            trainer: TreeTrainer | LinearTrainer
+            if isinstance(self.model, LinearModel):
+                trainer = LinearTrainer(ctx, data)
+            else:
+                page = data.binned(ctx, tree_params.max_bin)
+                trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights, data.info.feature_names)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
             session = self._session = _Session(weakref.ref(data), trainer, g, h, (), made_for)
-        session.trainer.set_params(tree_params)
+        if isinstance(session.trainer, TreeTrainer):
+            session.trainer.set_params(tree_params)
         return session
 
     def update(self, data: DMatrix, custom: Loss | None = None) -> None:
@@ -314,6 +324,12 @@ class Learner:
 
     def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
+        if isinstance(session.trainer, LinearTrainer):
+            assert isinstance(self.model, LinearModel)
+            weight = data.info.weight
+            mass = data.num_row() if weight is None else float(np.sum(weight, dtype=np.float64))
+            session.trainer.step(self.model, self.resolved.linear, session.g, session.h, key, mass)
+            return
         try:
             trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
         except BaseException:

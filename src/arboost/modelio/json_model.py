@@ -187,13 +187,18 @@ def from_dict(doc: Any) -> SavedModel:
     n_classes = param.param("num_class", lower=0, default=0)
     n_targets = param.param("num_target", lower=1, default=1)  # absent in old files
     forest = booster.child("model")
-    trees, num_parallel_tree = _read_trees(forest)
+    trees: list[Tree] = []
+    tree_info: list[int] = []
+    num_parallel_tree = 1
+    if name != "gblinear":
+        trees, num_parallel_tree = _read_trees(forest)
+        tree_info = forest.ints("tree_info", np.int32).tolist()
     model = SavedModel(
         n_features=n_features,
         objective=_read_objective(learner.child("objective")),
         base_score=_read_base_score(param.text("base_score")),
         trees=trees,
-        tree_info=forest.ints("tree_info", np.int32).tolist(),
+        tree_info=tree_info,
         num_parallel_tree=num_parallel_tree,
         n_classes=n_classes,
         n_targets=n_targets,
@@ -206,7 +211,14 @@ def from_dict(doc: Any) -> SavedModel:
         tree_weights=tree_weights,
         version=_read_version(root),
     )
-    model.iteration_ptr = _read_iteration_ptr(forest, model)
+    if name == "gblinear":
+        model.linear_weights = forest.floats("weights")
+        rounds = forest.get("boosted_rounds") if "boosted_rounds" in forest else int(len(model.linear_weights) > 0)
+        if type(rounds) is not int or not 0 <= rounds <= MAX_INT32:
+            fail(forest.path("boosted_rounds"), f"expected an integer from 0 to {MAX_INT32}, found {rounds!r:.40}")
+        model.linear_rounds = rounds
+    else:
+        model.iteration_ptr = _read_iteration_ptr(forest, model)
     check_model(model)
     return model
 
@@ -392,7 +404,10 @@ def to_dict(model: SavedModel) -> dict[str, Any]:
 
 
 def _write_booster(model: SavedModel) -> dict[str, Any]:
-    """The trees, and around them the weights of dart."""
+    """The trees, and around them the weights of dart; or the weights of a linear model."""
+    if model.linear_weights is not None:
+        weights = np.asarray(model.linear_weights, np.float32)
+        return {"model": {"boosted_rounds": int(model.linear_rounds), "weights": weights}, "name": model.booster}
     trees = {
         "model": {
             "cats": _write_cats(model.cats),

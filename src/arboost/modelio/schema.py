@@ -21,7 +21,7 @@ MAX_CATEGORY = 1 << 24  # categories travel as float32, exact only below 2^24
 MAX_GROUPS = 1 << 20  # outputs of a model without trees; with trees, every output has a tree in the file
 CATEGORY_DTYPES = {9: np.int8, 10: np.uint8, 11: np.int16, 13: np.int32, 15: np.int64}  # "type" of integer categories
 
-BOOSTERS = ("gbtree", "dart")
+BOOSTERS = ("gbtree", "dart", "gblinear")
 MODEL_PATH = "learner.gradient_booster.model"
 PARAM_PATH = "learner.learner_model_param"
 
@@ -62,9 +62,13 @@ class SavedModel:
     cats : dict or None
         XGBoost's category container: "enc", "feature_segments", "sorted_idx", as plain lists.
     booster : str
-        "gbtree" or "dart".
+        "gbtree", "dart" or "gblinear".
     tree_weights : list of float
         What the leaves of each tree are multiplied by, in a "dart" model.
+    linear_weights : ndarray or None
+        Of a "gblinear" model, which has no trees: (n_features + 1) * n_groups float32, the biases last, or none yet.
+    linear_rounds : int
+        Rounds that made them.
     version : tuple of int
         The version in the file that was read. Files are always written as `FORMAT_VERSION`.
     """
@@ -85,6 +89,8 @@ class SavedModel:
     cats: dict[str, Any] | None = None
     booster: str = "gbtree"
     tree_weights: list[float] = field(default_factory=list)
+    linear_weights: np.ndarray | None = None
+    linear_rounds: int = 0
     version: tuple[int, int, int] = FORMAT_VERSION
 
     @property
@@ -95,7 +101,7 @@ class SavedModel:
     @property
     def n_rounds(self) -> int:
         """Number of boosted rounds."""
-        return len(self.iteration_ptr) - 1
+        return len(self.iteration_ptr) - 1 + self.linear_rounds
 
 
 def check_model(model: SavedModel) -> None:
@@ -104,6 +110,7 @@ def check_model(model: SavedModel) -> None:
         fail("learner.gradient_booster.name", f"the booster '{model.booster}' is none of {', '.join(BOOSTERS)}")
     _check_shape(model)
     _check_tree_weights(model)
+    _check_linear(model)
     _check_rounds(model)
     for i, tree in enumerate(model.trees):
         check_tree(tree, model.n_features, f"{MODEL_PATH}.trees[{i}]")
@@ -119,6 +126,24 @@ def _check_tree_weights(model: SavedModel) -> None:
         fail(path, f"{len(weights)} weights for {wanted} trees of a {model.booster} model")
     if not np.all(np.isfinite(np.asarray(weights, np.float64))):
         fail(path, "a weight that is not a finite number")
+
+
+def _check_linear(model: SavedModel) -> None:
+    """A linear model has weights for every feature and output, or none yet; others have no such weights."""
+    path, weights = f"{MODEL_PATH}.weights", model.linear_weights
+    if (weights is not None) != (model.booster == "gblinear"):
+        fail(path, f"linear weights are for gblinear alone, and it must have them; the booster is {model.booster}")
+    if weights is None:
+        return
+    if model.trees:
+        fail(f"{MODEL_PATH}.trees", "a gblinear model has no trees")
+    n_weights = (model.n_features + 1) * model.n_groups
+    if len(weights) not in (0, n_weights):
+        fail(path, f"{len(weights)} weights; {model.n_features} features and {model.n_groups} outputs have {n_weights}")
+    if not np.all(np.isfinite(weights)):
+        fail(path, "a weight that is not a finite number")
+    if model.linear_rounds < 0 or (model.linear_rounds and not len(weights)):
+        fail(f"{MODEL_PATH}.boosted_rounds", f"{model.linear_rounds} rounds with {len(weights)} weights")
 
 
 def _check_shape(model: SavedModel) -> None:

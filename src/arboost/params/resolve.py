@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from arboost.params.spec import closest
-from arboost.params.table import ALIASES, HINTS, PARAMS, REMOVED
+from arboost.params.table import ALIASES, HINTS, LINEAR_UPDATERS, PARAMS, REMOVED
 from arboost.runtime import settings
 from arboost.runtime.errors import XGBoostError
 
@@ -56,6 +56,18 @@ class DartParams(NamedTuple):
     skip_drop: float
 
 
+class LinearParams(NamedTuple):
+    """What coordinate descent reads. Floats are float32 values."""
+
+    eta: float
+    reg_lambda: float
+    reg_alpha: float
+    updater: str
+    feature_selector: str
+    top_k: int
+    tolerance: float
+
+
 class LearnerParams(NamedTuple):
     """What the round loop, losses and metrics read."""
 
@@ -98,6 +110,7 @@ class Resolved:
     tree: TreeParams
     learner: LearnerParams
     dart: DartParams
+    linear: LinearParams
     given: Mapping[str, Any]
     unknown: tuple[str, ...]  # names nobody knows
     unused: tuple[str, ...]  # known names that nothing reads with this booster, objective and metrics
@@ -114,6 +127,8 @@ class _Collected(NamedTuple):
 _TREE_FIELDS = frozenset(TreeParams._fields)
 _LEARNER_FIELDS = frozenset(LearnerParams._fields)
 _DART_FIELDS = frozenset(DartParams._fields)
+_LINEAR_DEFAULTS = LinearParams(0.5, 0.0, 0.0, LINEAR_UPDATERS[0], "cyclic", 0, 0.0)  # not those of trees
+_NOT_FOR_TREES_ALONE = frozenset({"eta", "reg_lambda", "reg_alpha", "updater"})
 
 
 def _default(name: str) -> Any:
@@ -246,6 +261,8 @@ def _selected(values: Mapping[str, Any]) -> set[str]:
 
 def _is_used(name: str, selected: set[str]) -> bool:
     used_by = PARAMS[name].used_by
+    if "gblinear" in selected and PARAMS[name].group == "tree" and name not in _NOT_FOR_TREES_ALONE:
+        return name == "max_delta_step" and "count:poisson" in selected
     return not used_by or not selected.isdisjoint(used_by)
 
 
@@ -264,11 +281,13 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
         _TREE_DEFAULTS._replace(**tree),
         _LEARNER_DEFAULTS._replace(**learner),
         _DART_DEFAULTS._replace(**{name: value for name, value in given.items() if name in _DART_FIELDS}),
+        _LINEAR_DEFAULTS._replace(**{name: given[name] for name in LinearParams._fields if given.get(name, "") != ""}),
         MappingProxyType(given),
         unknown,
         unused,
     )
     _check_together(resolved.learner)
+    _check_updater(resolved)
     return resolved
 
 
@@ -298,6 +317,22 @@ def _check_together(learner: LearnerParams) -> None:
         raise XGBoostError("value 0 for Parameter huber_slope: the slope for pseudo huber cannot be 0.")
 
 
+def _check_updater(resolved: Resolved) -> None:
+    """A linear model has updaters of its own, and one of them cannot choose features by their gradients."""
+    linear, updater = resolved.linear, str(resolved.given.get("updater", ""))
+    if resolved.learner.booster != "gblinear":
+        if updater in LINEAR_UPDATERS:
+            raise XGBoostError(f"Unknown tree updater {updater}: it belongs to booster='gblinear'.")
+        return
+    if linear.updater not in LINEAR_UPDATERS:
+        raise XGBoostError(f"Unknown linear updater {updater}: use {' or '.join(LINEAR_UPDATERS)}.")
+    if linear.updater == "shotgun" and linear.feature_selector not in ("cyclic", "shuffle"):
+        raise XGBoostError(
+            "Unsupported feature selector for shotgun updater. Supported options are: {cyclic, shuffle}; "
+            f"{linear.feature_selector} needs updater='coord_descent'."
+        )
+
+
 def _report(resolved: Resolved, names: list[str], conflicts: list[str], warn: bool) -> None:
     """Say which names are not used and what to do about it: an error when strict, else a warning."""
     strict = settings.current().strict_parameters
@@ -313,6 +348,11 @@ def _report(resolved: Resolved, names: list[str], conflicts: list[str], warn: bo
     settings.warn(message)
 
 
+def _readers(name: str) -> tuple[str, ...]:
+    """Who reads a parameter that is not always read."""
+    return PARAMS[name].used_by or ("boosters of trees",)
+
+
 def _advice(resolved: Resolved) -> list[str]:
     """A line for each name that is not used and about which something helpful can be said."""
     known = [*PARAMS, *ALIASES]
@@ -323,5 +363,5 @@ def _advice(resolved: Resolved) -> list[str]:
             lines.append(f'"{name}": {HINTS[name]}.')
         elif found:
             lines.append(f'"{name}":{found}')
-    lines.extend(f'"{name}" is read only by {", ".join(PARAMS[name].used_by)}.' for name in resolved.unused)
+    lines.extend(f'"{name}" is read only by {", ".join(_readers(name))}.' for name in resolved.unused)
     return lines

@@ -34,6 +34,8 @@ OBJECTIVES = (
 )
 OBJECTIVES_NOT_YET: tuple[str, ...] = ()
 
+LINEAR_UPDATERS = ("shotgun", "coord_descent")
+
 GROUPS = {
     "general": "General",
     "tree": "Trees",
@@ -58,7 +60,6 @@ _GENERAL = (
         "gbtree",
         "What a round adds to the model: trees, trees with dropout, or a linear model.",
         choices=("gbtree", "dart", "gblinear"),
-        not_yet=("gblinear",),
         complaint="Unknown booster",
         group="general",
     ),
@@ -110,7 +111,8 @@ _TREE = (
         "eta",
         float,
         0.3,
-        "Learning rate: every leaf weight is multiplied by it before it joins the model.",
+        "Learning rate: every leaf weight is multiplied by it before it joins the model. With `gblinear`: every step, "
+        "0.5 unless set.",
         lower=0,
         upper=math.inf,
         upper_open=True,
@@ -133,8 +135,17 @@ _TREE = (
         "Each child of a split needs at least this sum of hessians (of weights).",
         lower=0,
     ),
-    Param("reg_lambda", float, 1.0, "L2 penalty on leaf weights.", lower=0, aliases=("lambda",)),
-    Param("reg_alpha", float, 0.0, "L1 penalty on leaf weights.", lower=0, aliases=("alpha",)),
+    Param(
+        "reg_lambda",
+        float,
+        1.0,
+        "L2 penalty on leaf weights. With `gblinear`: on weights, 0 unless set.",
+        lower=0,
+        aliases=("lambda",),
+    ),
+    Param(
+        "reg_alpha", float, 0.0, "L1 penalty on leaf weights, or on weights of `gblinear`.", lower=0, aliases=("alpha",)
+    ),
     Param(
         "max_delta_step",
         float,
@@ -189,9 +200,10 @@ _TREE = (
         "updater",
         object,
         "",
-        "Names of the steps that build or change trees; follows from `tree_method` unless set.",
+        "Names of the steps that build or change trees; follows from `tree_method` unless set. With `gblinear`: "
+        "`shotgun` or `coord_descent`, which are the same here.",
         supported=False,
-        harmless=lambda value: value in ("", "grow_quantile_histmaker"),
+        harmless=lambda value: value in ("", "grow_quantile_histmaker", *LINEAR_UPDATERS),
     ),
     Param(
         "process_type",

@@ -145,7 +145,7 @@ def test_trees_without_dropout_may_go_on_with_it():
     factor, weight = step_weights(3, 1, np.float32(0.3), "tree")
     np.testing.assert_array_equal(booster._learner.model.weights, [factor] * 3 + [weight])
     with pytest.raises(XGBoostError, match="was trained with 'dart'"):
-        arboost.train({"booster": "gbtree"}, data, 1, xgb_model=booster)
+        arboost.train({"booster": "gbtree", "verbosity": 0}, data, 1, xgb_model=booster)
 
 
 def test_slices_keep_their_weights():
@@ -207,6 +207,23 @@ def test_a_forest_grows_as_if_packed_at_once(deep):
         forest.find_leaves(Context(), rows, slice(None), leaves)
         results.append((margin.tobytes(), leaves.tobytes()))
     assert len(set(results)) == 1
+
+
+def test_bins_are_walked_like_values():
+    """Training on a QuantileDMatrix, as estimators do, drops trees from margins that its bins give."""
+    model = arboost.XGBRegressor(**BASE | {"random_state": BASE["seed"]}, n_estimators=8).fit(X, Y)
+    assert model.get_booster().save_raw() == train(8).save_raw()
+
+
+def test_exports_carry_the_weights():
+    booster = train(6, base_score=0.5)
+    scope: dict = {}
+    exec(booster.to_python(), scope)
+    rows = np.nan_to_num(X[:20])
+    wanted = booster.predict(arboost.DMatrix(rows))
+    np.testing.assert_allclose([scope["predict"](row.tolist()) for row in rows], wanted, rtol=1e-6)
+    leaves = booster.to_shap()["trees"][0]["values"]
+    assert np.all(np.isin(np.float32(leaves), booster._learner.model.weighed_trees()[0].threshold) | (leaves == 0))
 
 
 def test_categories():

@@ -52,7 +52,11 @@ def test_counts():
 @pytest.mark.parametrize(
     ("name", "changes", "field"),
     [
-        ("binary", {"booster": "gblinear"}, "gradient_booster.name: the booster 'gblinear'"),
+        ("binary", {"booster": "forest"}, "gradient_booster.name: the booster 'forest'"),
+        ("binary", {"booster": "dart"}, "weight_drop: 0 weights for"),
+        ("binary", {"tree_weights": [1.0]}, "weight_drop: 1 weights for 0 trees"),
+        ("binary", {"booster": "gblinear"}, "model.weights: linear weights are for gblinear alone"),
+        ("binary", {"booster": "gblinear", "linear_weights": np.zeros(3, np.float32)}, "has no trees"),
         ("binary", {"n_features": 0}, "num_feature"),
         ("binary", {"n_features": 2**31}, "num_feature"),
         ("binary", {"n_classes": -1}, "num_class"),

@@ -172,7 +172,6 @@ def test_strict(params):
 @pytest.mark.parametrize(
     "params",
     [
-        {"booster": "gblinear"},
         {"tree_method": "approx"},
         {"tree_method": "exact"},
         {"sampling_method": "gradient_based"},

@@ -24,7 +24,8 @@ SPLIT_ROWS = np.int64(8_192)  # rows to partition,
 BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
 MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
 FIND_SLOTS = np.int64(20_000)  # slots to scan
-SPARE_JOBS = 4  # jobs per thread where jobs are taken one by one
+SPARE_JOBS = 4  # jobs per thread, at most, where jobs are taken one by one,
+LARGE_JOB = 8  # and how many of the above a job must hold: every cut is paid for in sums to merge
 SPLIT_JOBS, BUILD_JOBS, FIND_JOBS = range(N_COUNTERS)
 
 
@@ -37,9 +38,11 @@ def _share(work, grain, n_threads):
 
 @part
 def _n_jobs(work, grain, n_threads):
-    """Into how many jobs a piece of work is cut, for `take_job`: more than threads, so that a slow one takes fewer."""
+    """Into how many jobs work is cut: more than threads, if they stay large, so that a slow thread takes fewer."""
     share = _share(work, grain, n_threads)
-    return SPARE_JOBS * share if share > 1 else int64(1)
+    n_large = work // (LARGE_JOB * grain)
+    most = SPARE_JOBS * share if share > 1 else int64(1)
+    return most if n_large > most else n_large if n_large > share else share
 
 
 @section
