@@ -25,7 +25,7 @@ from arboost.tree.quantize import QuantizedGradients
 from arboost.tree.rowsets import RowSets
 
 _NO_IDS = np.zeros(0, np.int32)
-TEAM_SLOTS = 100_000  # histogram slots to scan that are
+TEAM_SLOTS = 20_000  # histogram slots to scan that are
 TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
 
 

@@ -23,10 +23,10 @@ OPEN, FIND = STOP + 1, STOP + 2
 SPLIT_ROWS = np.int64(8_192)  # rows to partition,
 BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
 MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
-FIND_SLOTS = np.int64(20_000)  # slots to scan
+FIND_SLOTS = np.int64(6_000)  # slots to scan
 SPARE_JOBS = 4  # jobs per thread, at most, where jobs are taken one by one,
 LARGE_JOB = 8  # and how many of the above a job must hold: every cut is paid for in sums to merge
-SPLIT_JOBS, BUILD_JOBS, FIND_JOBS = range(N_COUNTERS)
+SPLIT_JOBS, BUILD_JOBS, FIND_JOBS = (np.int64(counter) for counter in range(N_COUNTERS))
 
 
 @part
@@ -102,7 +102,7 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
             histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
 
 
-@section
+@part
 def open_batch(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads):
     """Open the batch (none: build the root, which is planned already) and build what is new."""
     limits, free, builds, subtracts, evals, counts = plan
@@ -137,7 +137,7 @@ def _subtract(plan, hist, thread, n_threads):
     return True
 
 
-@section
+@part
 def search_bins(page, nodes, rowsets, gradients, plan, hist, search, team, thread, n_threads):
     """Subtract, then find the best split of every node in the plan's evals on every feature."""
     all_evals, counts = plan[4], plan[5]
