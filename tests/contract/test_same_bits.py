@@ -93,7 +93,7 @@ def test_the_tests_below_do_share_work(fine, monkeypatch):
     monkeypatch.setattr(pool.Team, "order", watch_order)
     raw({"nthread": 3, "subsample": 0.9})
     assert all(together)
-    assert len(together) > 4 * 4
+    assert len(together) >= 4 * 4
     steps = {"sample_rows", "bin_values", "pack_gradients", "add_split_weights"}
     assert steps <= shared, steps - shared
 

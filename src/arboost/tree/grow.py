@@ -86,10 +86,9 @@ class TreeGrower:
         driver = Driver(params.max_leaves, params.grow_policy == "lossguide")
         last_splits = _NO_IDS
         try:
-            n_evals = self._start(gradients, sampled)
+            found = self._start(gradients, sampled)
             while True:
-                if n_evals:
-                    driver.push(self._nodes, self._find(n_evals))
+                driver.push(self._nodes, found)
                 batch = driver.pop(self._make_room(driver))
                 if not len(batch):
                     break
@@ -97,15 +96,15 @@ class TreeGrower:
                     # the depth limit closes all children of this batch: their rows are scored as they lie
                     last_splits = np.concatenate([last_splits, batch])
                     self._close(batch)
-                    n_evals = 0
+                    found = _NO_IDS
                 else:
-                    n_evals = self._open(batch)
+                    found = self._open(batch)
         finally:
             self._team.stop()
         return self._finish(last_splits)
 
-    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> int:
-        """The root: all (sampled) rows, their sums, and its histogram if it may be split; how many to evaluate."""
+    def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> np.ndarray:
+        """The root: all (sampled) rows and their sums; returns it if it has a split."""
         store, root = self._store, self._nodes[0]
         self._gradients = gradients
         n_rows = self.rowsets.reset(sampled)
@@ -122,32 +121,43 @@ class TreeGrower:
         expand.plan_root(self._nodes, self._limits, store.free, store.builds, self._evals, store.counts)
         store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
         self._bind()
-        if store.counts[expand.BUILDS]:
-            alone = n_rows * self._page.n_features < TEAM_UPDATES
-            if not alone:
-                self._team.start(self._args)
-            self._team.order(level.OPEN, self._args, alone)
-        return int(store.counts[expand.EVALS])
+        if not store.counts[expand.BUILDS]:
+            return _NO_IDS
+        if n_rows * self._page.n_features >= TEAM_UPDATES:
+            self._team.start(self._args)
+        return self._carry_out(_NO_IDS, n_rows)
 
-    def _open(self, batch: np.ndarray) -> int:
-        """Open the batch and build its children's histograms; returns how many nodes to evaluate."""
-        nodes, counts = self._room_for(len(batch)), self._store.counts
-        n_rows = expand.count_rows(nodes, batch)
+    def _open(self, batch: np.ndarray) -> np.ndarray:
+        """Open the batch, and find splits for its children; returns those that have one."""
+        n_rows = expand.count_rows(self._room_for(len(batch)), batch)
         self._set_batch(batch)
-        self._team.order(level.OPEN, self._args, n_rows * self._page.n_features < TEAM_UPDATES)
-        self.rowsets.mark_split()
+        return self._carry_out(batch, n_rows)
+
+    def _carry_out(self, batch: np.ndarray, n_rows: int) -> np.ndarray:
+        """Both steps for a batch (none: the root) of n_rows: in one order, unless something comes between them."""
+        counts, n_slots = self._store.counts, int(self._store.slot_ptr[-1])
+        few_rows = n_rows * self._page.n_features < TEAM_UPDATES
+        if self._general is None and not self._differs_by_node:
+            few_slots = max(1, 2 * len(batch)) * n_slots < TEAM_SLOTS
+            self._team.order(level.OPEN_AND_FIND, self._args, few_rows and few_slots)
+            if len(batch):
+                self.rowsets.mark_split()
+        else:
+            self._team.order(level.OPEN, self._args, few_rows)
+            if len(batch):
+                self.rowsets.mark_split()
+            n_evals = int(counts[expand.EVALS])
+            self._prepare_search(batch, n_evals)
+            self._team.order(level.FIND, self._args, n_evals * n_slots < TEAM_SLOTS)
+        return self._opened[: int(counts[expand.OPENED])].copy()
+
+    def _prepare_search(self, batch: np.ndarray, n_evals: int) -> None:
+        """What FIND needs to know of the new nodes: bounds, features, and that row ids are written down."""
         if self._general is not None:
             self._general.bound_children(self._nodes, batch, self._reg)
-        return int(counts[expand.EVALS])
-
-    def _find(self, n_evals: int) -> np.ndarray:
-        """Find splits for the planned nodes; returns those that have one."""
-        counts = self._store.counts
         if self._differs_by_node:
             self._write_allowed(n_evals)
-        counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
-        self._team.order(level.FIND, self._args, n_evals * int(self._store.slot_ptr[-1]) < TEAM_SLOTS)
-        return self._opened[: int(counts[expand.OPENED])].copy()
+        self._store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
 
     @property
     def _differs_by_node(self) -> bool:

@@ -2,8 +2,9 @@
 
 OPEN: split the rows of the batch, make children, build the histograms that cannot be had by subtraction.
 FIND: subtract, find the best split of every new node, list those that have one.
-Between the two, workers of a cluster add up their histograms. The parts are those of the sibling modules; here is
-only who does which part of the work. The result does not depend on the size of the team: sums are integers.
+Between the two, workers of a cluster add up their histograms; a single one does both in one order. The parts are
+those of the sibling modules; here is only who does which part of the work. The result does not depend on the size of
+the team: sums are integers.
 
     page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
     rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
@@ -18,7 +19,7 @@ from arboost.kernels.cpu.team import N_COUNTERS, STOP, await_order, barrier, pos
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import kernel, part, section
 
-OPEN, FIND = STOP + 1, STOP + 2
+OPEN, FIND, OPEN_AND_FIND = STOP + 1, STOP + 2, STOP + 3
 # Work that is worth a thread; typed, for a function is compiled again for every plain number it is given.
 SPLIT_ROWS = np.int64(8_192)  # rows to partition,
 BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
@@ -186,9 +187,16 @@ def carry_out(order, page, nodes, rowsets, missing_code, gradients, plan, store,
         if thread > 0:
             order = await_order(team, n_seen)
             n_seen += 1
-        if order == OPEN:
+        if order != FIND and order != STOP:
             open_batch(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads)
-        elif order == FIND:
+        if order == OPEN_AND_FIND:
+            if barrier(team, n_threads):
+                return
+            if thread == 0 and plan[5][expand.BATCH] > 0 and plan[5][expand.ORDERED_ROWS] == 0:
+                plan[5][expand.ORDERED_ROWS] = rowsets[0].shape[0]  # the first split has written the row ids down
+            if barrier(team, n_threads):
+                return
+        if order == FIND or order == OPEN_AND_FIND:
             search_bins(page, nodes, rowsets, gradients, plan, store[3], search, team, thread, n_threads)
             if barrier(team, n_threads):
                 return

@@ -12,11 +12,11 @@ of page[1], that holds 0 where a row goes left and 1 where it goes right.
 from numba import int64, uint64
 
 from arboost.kernels.cpu import category, constrained, expand, split
-from arboost.kernels.cpu.level import FIND, OPEN, open_batch, search_bins
+from arboost.kernels.cpu.level import FIND, OPEN, OPEN_AND_FIND, open_batch, search_bins
 from arboost.kernels.cpu.team import STOP, await_order, barrier, post
 from arboost.kernels.jit import kernel, part, section
 
-SIDES = FIND + 1  # write the made column for the batch, no more
+SIDES = OPEN_AND_FIND + 1  # write the made column for the batch, no more
 
 
 @part
