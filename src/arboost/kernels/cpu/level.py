@@ -2,9 +2,8 @@
 
 OPEN: split the rows of the batch, make children, build the histograms that cannot be had by subtraction.
 FIND: subtract, find the best split of every new node, list those that have one.
-Between the two, workers of a cluster add up their histograms; a single one does both in one order. The parts are
-those of the sibling modules; here is only who does which part of the work. The result does not depend on the size of
-the team: sums are integers.
+Between the two, workers of a cluster add up their histograms; a single one does both in one order. Here is only who
+does which part of the work; the result does not depend on it: sums are integers.
 
     page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
     rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
