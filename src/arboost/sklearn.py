@@ -658,6 +658,25 @@ class XGBRegressor(RegressorMixin, XGBModel):
 class _Forest:
     """What makes an estimator a random forest: one round of `n_estimators` parallel trees."""
 
+    @positional_with_warning
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 1.0,
+        subsample: float = 0.8,
+        colsample_bynode: float = 0.8,
+        reg_lambda: float = 1e-5,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]
+            learning_rate=learning_rate,
+            subsample=subsample,
+            colsample_bynode=colsample_bynode,
+            reg_lambda=reg_lambda,
+            **kwargs,
+        )
+        _refuse_stopping(self)
+
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that `train` understands."""
         params = super().get_xgb_params()  # type: ignore[misc]
@@ -676,47 +695,9 @@ class _Forest:
 class XGBRFClassifier(_Forest, XGBClassifier):
     """Random forest for classification."""
 
-    @positional_with_warning
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 1.0,
-        subsample: float = 0.8,
-        colsample_bynode: float = 0.8,
-        reg_lambda: float = 1e-5,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            subsample=subsample,
-            colsample_bynode=colsample_bynode,
-            reg_lambda=reg_lambda,
-            **kwargs,
-        )
-        _refuse_stopping(self)
-
 
 class XGBRFRegressor(_Forest, XGBRegressor):
     """Random forest for regression."""
-
-    @positional_with_warning
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 1.0,
-        subsample: float = 0.8,
-        colsample_bynode: float = 0.8,
-        reg_lambda: float = 1e-5,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            learning_rate=learning_rate,
-            subsample=subsample,
-            colsample_bynode=colsample_bynode,
-            reg_lambda=reg_lambda,
-            **kwargs,
-        )
-        _refuse_stopping(self)
 
 
 class XGBRanker(XGBModel):
