@@ -346,7 +346,5 @@ def split_metrics(eval_metric: Any) -> tuple[list[str], Callable | None]:
         raise TypeError(f"Invalid type for the `eval_metric`: {type(eval_metric)}")
     own = [item for item in items if not isinstance(item, str)]
     if len(own) > 1:
-        raise NotImplementedError(
-            "Using multiple custom metrics is not supported, as in XGBoost: give one."
-        )
+        raise NotImplementedError("Using multiple custom metrics is not supported, as in XGBoost: give one.")
     return [item for item in items if isinstance(item, str)], own[0] if own else None
