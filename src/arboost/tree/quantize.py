@@ -25,24 +25,24 @@ _GRAIN = 65_536
 
 @dataclass(frozen=True)
 class QuantizedGradients:
-    """Integer gradients of all rows: one or two `planes` to add up, packings[p] = [shift, plane, rows a block]."""
+    """Integer gradients of all rows: one or two planes to add up."""
 
-    planes: tuple[np.ndarray, ...]
-    packings: np.ndarray
+    planes: np.ndarray  # (n_planes, n_rows) int64
+    packings: np.ndarray  # (n_planes, 3): shift, plane of the histogram, rows that may be added up packed
     g_unit: float
     h_unit: float
     sums: tuple[int, int] | None = None  # of all workers' rows, where packing has added them up already
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """What kernels/cpu/level.py calls gradients."""
-        return self.planes[0], self.planes[-1], self.packings, len(self.planes)
+        return self.planes, self.packings
 
     def total(self, ctx: Context, rows: np.ndarray) -> tuple[int, int]:
         """Integer sums (g, h) over `rows` (empty: all rows)."""
         if self.sums is not None and not len(rows):
             return self.sums
-        n = len(rows) or len(self.planes[0])
+        n = len(rows) or self.planes.shape[1]
         shift = int(self.packings[0, 0])
         if shift:
             parts = ctx.run_ranges(n, _GRAIN, ops.sum_packed, self.planes[0], rows, shift)
@@ -111,18 +111,15 @@ def _pack(
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
-    return QuantizedGradients((values,), packing, 1.0 / g_scale, h_unit, (int(sums[2]), int(sums[3])))
+    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (int(sums[2]), int(sums[3])))
 
 
 def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:
     """One int64 each: n_total values of PLANE_BITS bits cannot overflow 63."""
     bits = min(PLANE_BITS, 62 - n_total.bit_length())
-    planes, scales = [], []
-    for x, largest in ((g, max_g), (h, max_h)):
-        scale = _scale(largest, bits)
-        plane = np.empty(len(x), np.int64)
+    planes = np.empty((2, len(g)), np.int64)
+    scales = [_scale(max_g, bits), _scale(max_h, bits)]
+    for x, scale, plane in zip((g, h), scales, planes, strict=True):
         ctx.run_ranges(len(x), _GRAIN, ops.scale_plane, x, scale, plane)
-        planes.append(plane)
-        scales.append(scale)
     packings = np.array([[0, i, max(n_total, 1)] for i in range(2)], np.int64)
-    return QuantizedGradients(tuple(planes), packings, 1.0 / scales[0], 1.0 / scales[1])
+    return QuantizedGradients(planes, packings, 1.0 / scales[0], 1.0 / scales[1])

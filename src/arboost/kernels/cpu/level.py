@@ -5,7 +5,7 @@ FIND: subtract, find the best split of every new node, list those that have one.
 Between the two, workers of a cluster add up their histograms; a single one does both in one order. Here is only who
 does which part of the work; the result does not depend on it: sums are integers.
 
-    page = (bins, columns, slot_ptr, n_bins)    gradients = (plane 0, plane 1, packings (2, 3), n_planes)
+    page = (bins, columns, slot_ptr, n_bins)    gradients = (planes (n_planes, n_rows), packings)
     rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
     store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best, scratch, scores)
 """
@@ -86,8 +86,8 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
     while job < n_blocks * n_spans:
         block, s = job // n_spans, job % n_spans
         start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
-        for p in range(gradients[3]):
-            values, packing = gradients[0] if p == 0 else gradients[1], gradients[2][p]
+        for p in range(gradients[0].shape[0]):
+            values, packing = gradients[0][p], gradients[1][p]
             histogram.build_histograms(
                 bins, rows, values, packing, builds, slot_ptr, n_bins, acc[thread], partial[s], hist, block, start, stop
             )
@@ -159,8 +159,8 @@ def search_bins(page, nodes, rowsets, gradients, plan, hist, search, team, threa
         job = take_job(team, FIND_JOBS, job, n_threads)
     share = _share(n_by_rows * n_features * FEW_ROWS, FIND_SLOTS, n_threads)
     if n_by_rows > 0 and thread < share:
-        shift = gradients[2][0, 0]
-        data = (page[1], rows, gradients[0], gradients[1], shift)
+        planes = gradients[0]
+        data = (page[1], rows, planes[0], planes[planes.shape[0] - 1], gradients[1][0, 0])
         span = n * thread // share, n * (thread + 1) // share
         split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch, span[0], span[1])
 

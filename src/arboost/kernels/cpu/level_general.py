@@ -119,7 +119,8 @@ def carry_out(
             open_batch(page, nodes, rowsets, missing_code, gradients, plan, store, search, team, thread, n_threads)
         elif order == FIND:
             rows = rowsets[0][: plan[5][expand.ORDERED_ROWS]]
-            source = (store[3], page[1], rows, gradients[0], gradients[1], gradients[2][0, 0])
+            planes = gradients[0]
+            source = (store[3], page[1], rows, planes[0], planes[planes.shape[0] - 1], gradients[1][0, 0])
             search_bins(page, nodes, rowsets, gradients, plan, store[3], search, team, thread, n_threads)
             if barrier(team, n_threads):  # split.py's zeros are written before they are replaced here
                 return
