@@ -130,10 +130,22 @@ def _compile_uncollected(compile: Callable, signature: Any) -> Any:
             gc.enable()
 
 
+_MAKES_ARRAYS = frozenset({"empty", "zeros", "ones", "full", "arange", "copy", "astype", "sort", "argsort", "diff"})
+
+
+def _njit(function: Callable, **options: Any) -> Any:
+    """Numba's compiler, which counts references to arrays only in functions that make some.
+
+    Every array that is passed on or cut costs two atomic additions to a counter that all threads share, and ten of
+    them are as long as scoring thirty bins.
+    """
+    makes_arrays = not _MAKES_ARRAYS.isdisjoint(function.__code__.co_names)
+    return numba.njit(nogil=True, error_model="numpy", _nrt=makes_arrays, **options)(function)
+
+
 def kernel(function: Callable) -> Any:
     """A function Python calls over a range of work: compiled lazily, nogil, cached on disk."""
-    options: dict[str, Any] = {"no_cfunc_wrapper": True}
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = _njit(function, no_cfunc_wrapper=True)
     dispatcher._cache = _LazyCache(dispatcher)
     dispatcher.compile = functools.partial(_compile_uncollected, dispatcher.compile)
     return dispatcher
@@ -168,7 +180,7 @@ class _PartCompiler(compiler.Compiler):
 def part(function: Callable, **options: Any) -> Any:
     """A piece of a kernel, with a name of its own but no entry for Python: half as much to compile."""
     options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _PartCompiler}
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = _njit(function, **options)
     dispatcher.add_overload = functools.partial(_add_part, dispatcher)
     return dispatcher
 
@@ -182,4 +194,4 @@ def _add_part(dispatcher: Any, result: Any) -> None:
 
 def section(function: Callable) -> Any:
     """A stretch of one kernel under a name of its own: put into it before anything is compiled."""
-    return numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    return _njit(function, inline="always")

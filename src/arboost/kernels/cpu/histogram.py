@@ -132,7 +132,7 @@ def _sum_rows_u16(bins, rows, values, start, stop, first, last, slot_ptr, n_bins
                 out[slot] += sign * v
 
 
-@overload(_sum_rows, jit_options={"nogil": True, "error_model": "numpy"})
+@overload(_sum_rows, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
 def _choose_sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
     return _sum_rows_u8 if bins.dtype == types.uint64 else _sum_rows_u16
 
@@ -148,7 +148,7 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
     """
     first = block * BLOCK_FEATURES
     last = first + clip(n_bins.shape[0] - first, int64(BLOCK_FEATURES))
-    plane = packing[1] * slot_ptr[slot_ptr.shape[0] - 1]
+    plane, after = packing[1] * slot_ptr[slot_ptr.shape[0] - 1], (packing[1] + 2) * slot_ptr[slot_ptr.shape[0] - 1]
     for b in range(builds.shape[0]):
         build = builds[b]
         n = build.stop - build.start
@@ -156,7 +156,7 @@ def build_histograms(bins, rows, values, packing, builds, slot_ptr, n_bins, acc,
         if lo >= hi:
             continue
         whole = lo == 0 and hi == n
-        out = hist[build.hist][plane:] if whole else partial[1 if lo == 0 else 0][plane:]
+        out = hist[build.hist][plane:after] if whole else partial[1 if lo == 0 else 0][plane:after]
         sign = int64(build.sign) if whole else int64(1)
         a, z = build.start + lo, build.start + hi
         _sum_rows(bins, rows, values, a, z, first, last, slot_ptr, n_bins, packing, sign, acc, out)
