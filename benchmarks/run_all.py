@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ SCRIPTS = {
     "train_dense.py": ["--rows", "20000", "--rounds", "5"],
     "train_flights.py": ["--rows", "50000", "--rounds", "5"],
     "train_small.py": ["--rounds", "10"],
+    "train_covtype.py": ["--rows", "20000", "--rounds", "3"],
+    "train_sparse.py": ["--rows", "10000", "--rounds", "3", "--paper-rows", "1000", "--paper-features", "500"],
     "train_wide.py": ["--rows", "1000", "--features", "100", "--rounds", "5"],
     "predict.py": ["--rows", "20000", "--train-rows", "5000", "--rounds", "20", "--calls", "20"],
     "memory.py": ["--rows", "50000", "--rounds", "2"],
@@ -32,7 +35,12 @@ SCRIPTS = {
         "--deep-rounds",
         "3",
     ],
+    "train_approx.py": ["--rows", "5000", "--rounds", "2"],
+    "sketch_eps.py": ["--rows", "5000", "--rounds", "2", "--seeds", "1", "--plot", os.devnull],
     "train_dart.py": ["--rows", "2000", "--rounds", "5"],
+    "train_exact.py": ["--rows", "5000", "--rounds", "2"],
+    "cache_aware.py": ["--small", "2000", "--large", "20000", "--entries", "100000"],
+    "train_multi.py": ["--rows", "2000", "--rounds", "2", "--class-rows", "5000", "--class-rounds", "2"],
     "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],
 }

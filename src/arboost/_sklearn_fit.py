@@ -128,7 +128,7 @@ def with_groups(rows: Rows) -> Rows:
 
 
 def label_array(y: Any, what: str) -> np.ndarray:
-    """Class labels as an array of one dimension, or of two where a row has several labels; no NaN."""
+    """Class labels as an array of one dimension, or of two where a row has several labels, some of which may be NaN."""
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -136,11 +136,14 @@ def label_array(y: Any, what: str) -> np.ndarray:
         raise ValueError(f"{what} should be a 1d array, got an array of shape {labels.shape} instead.")
     if labels.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} has dtype {labels.dtype}.")
-    if _has_missing(labels):
+    present = labels
+    if labels.ndim == 2 and labels.dtype.kind == "f":
+        present = labels[~np.isnan(labels)]
+    if _has_missing(present):
         raise ValueError(f"Input {what} contains NaN: the class of every row must be known.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+    if labels.dtype.kind == "f" and not np.isfinite(present).all():
         raise ValueError(f"Input {what} contains infinity or a value too large.")
-    if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
+    if labels.dtype.kind == "f" and (present != np.rint(present)).any():
         raise ValueError(f"Unknown label type: continuous. {what} has fractions, a classifier needs classes.")
     return labels
 
@@ -167,7 +170,12 @@ def find_classes(labels: np.ndarray, what: str = "y") -> np.ndarray:
 
 
 def encode(labels: np.ndarray, classes: np.ndarray, what: str) -> np.ndarray:
-    """Codes 0..K-1 of labels, all of which must be among the (sorted) classes."""
+    """Codes 0..K-1 of labels, all of which must be among the (sorted) classes; of several labels some may be NaN."""
+    if labels.ndim == 2 and labels.dtype.kind == "f" and np.isnan(labels).any():
+        codes = np.full(labels.shape, np.nan, np.float32)
+        is_known = ~np.isnan(labels)
+        codes[is_known] = encode(labels[is_known], classes, what)
+        return codes
     if _are_codes(classes) and labels.dtype.kind in "biuf":
         codes = labels.astype(np.int64)
         known = (codes == labels) & (codes >= 0) & (codes < len(classes))
@@ -194,6 +202,8 @@ def class_weights(
     own = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64).reshape(-1)
     if len(own) != len(codes):
         raise ValueError(f"sample_weight has {len(own)} values, but y has {len(codes)} rows.")
+    if codes.dtype.kind == "f":
+        raise ValueError("class_weight needs all labels of a row: y contains NaN.")
     weight = own
     for column in codes.reshape(len(codes), -1).T:
         weight = weight * _weight_of_classes(class_weight, classes, column, own)[column]
@@ -292,18 +302,20 @@ def is_function(value: Any) -> bool:
 
 
 def objective_for_train(function: Any) -> Any:
-    """(y_true, y_pred[, sample_weight]) -> (gradient, hessian) as `train` calls it; objects of ours as they are."""
+    """(y_true, y_pred[, sample_weight, group_ptr]) -> (gradient, hessian) as `train` calls it; our objects as they are.
+
+    `group_ptr`, where the function has such a parameter: rows of group q are group_ptr[q] : group_ptr[q + 1].
+    """
     if isinstance(function, ScalarLoss | Objective):
         return function
-    takes_weight = "sample_weight" in inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
 
     def objective(margin: np.ndarray, data: DMatrix) -> Any:
         weight = data.get_weight()
-        if not len(weight):
-            return function(data.get_label(), margin)
-        if not takes_weight:
+        more = {"group_ptr": data.get_uint_info("group_ptr")} if "group_ptr" in parameters else {}
+        if len(weight) and "sample_weight" not in parameters:
             raise ValueError("Custom objective doesn't have the `sample_weight` parameter while sample_weight is used.")
-        return function(data.get_label(), margin, sample_weight=weight)
+        return function(data.get_label(), margin, **more, **({"sample_weight": weight} if len(weight) else {}))
 
     return objective
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from arboost import introspect
+from arboost import concat, introspect
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
@@ -62,6 +62,7 @@ class Booster:
         self._learner = Learner()
         if isinstance(model_file, Booster):
             self.__dict__.update(copy.copy(model_file).__dict__)
+            self._learner.end_process()
         elif model_file is not None:
             self.load_model(model_file)
         self._learner.set_params(params)
@@ -102,12 +103,13 @@ class Booster:
         self._check_matrix(dtrain, "training data")
         data = self._take_features(dtrain)
         self._learner.accept(data)
-        if fobj is not None:
-            margin = self._shape(self._learner.training_margins(data).copy(), False)
-            grad, hess = gradients(fobj, iteration, margin, dtrain)
-        shape = (dtrain.num_row(), self._learner.n_outputs)
-        arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
-        self._learner.boost(data, *arrays)
+        with self._learner.whole_round():
+            if fobj is not None:
+                margin = self._shape(self._learner.training_margins(data).copy(), False)
+                grad, hess = gradients(fobj, iteration, margin, dtrain)
+            shape = (dtrain.num_row(), self._learner.n_outputs)
+            arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
+            self._learner.boost(data, *arrays)
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -163,8 +165,9 @@ class Booster:
         self._learner.set_params({params: value} if isinstance(params, str) else params)
 
     def reset(self) -> "Booster":
-        """Drop the data kept from training and evaluation; the model stays."""
+        """Drop the data kept from training and evaluation, `process_type` and `updater`; the model stays."""
         self._learner.forget_data()
+        self._learner.end_process()
         return self
 
     # ---- prediction ----
@@ -270,8 +273,16 @@ class Booster:
             learner.forest().find_leaves(learner.ctx, values, trees, leaves[first : first + len(values)])
         result = leaves.astype(np.float32)
         if strict_shape:
-            return result.reshape(data.num_row(), n_rounds, learner.n_outputs, learner.model.num_parallel_tree)
+            shape = (n_rounds, self._n_tree_targets(trees), learner.model.num_parallel_tree)
+            if n_trees != np.prod(shape):
+                raise XGBoostError("strict_shape: rounds with vectors in their leaves and others differ in shape.")
+            return result.reshape(data.num_row(), *shape)
         return result[:, 0] if n_trees == 1 else result
+
+    def _n_tree_targets(self, trees: slice) -> int:
+        """Into how many outputs the trees of a round are parted: trees with vectors in their leaves serve all."""
+        chosen = self._learner.model.trees[trees]
+        return 1 if chosen and chosen[0].has_vectors else self._learner.n_outputs
 
     def _explain(self, data: DMatrix, trees: slice, pairs: bool, approximate: bool, strict_shape: bool) -> np.ndarray:
         learner = self._learner
@@ -439,6 +450,28 @@ class Booster:
         for name in ("best_iteration", "best_score"):
             part._attributes.pop(name, None)
         return part
+
+    @classmethod
+    def concat(cls, models: Iterable["Booster"]) -> "Booster":
+        """One model of the rounds of several, in order: the way back from slices. XGBoost has no such method.
+
+        Parameters
+        ----------
+        models :
+            Models of trees with the same features, objective and outputs. They stay as they are.
+
+        Returns
+        -------
+        Booster
+            Its margin is the first model's plus what the trees of the others add: the intercept (`base_score`) of the
+            first one counts once, those of the others do not. Parameters and attributes are the first one's, without
+            `best_iteration` and `best_score`.
+
+        Examples
+        --------
+        >>> whole = Booster.concat([model[:10], model[10:]])  # doctest: +SKIP
+        """
+        return concat.concat(models, Booster)
 
     def __iter__(self) -> Iterator["Booster"]:
         for r in range(self.num_boosted_rounds()):

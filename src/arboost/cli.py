@@ -114,12 +114,46 @@ def _compile_particular(xgb: Any) -> None:
             metrics = {"objective": objective, "eval_metric": ["ndcg", "map", "pre", "auc", "aucpr"]}
             evals = [(groups, "train")] if objective == "rank:map" else []
             xgb.train(quiet | metrics | extra, groups, 2, evals=evals, verbose_eval=False)
+    for method in ({"tree_method": "exact"}, {"tree_method": "exact", "subsample": 0.5}):
+        xgb.train(quiet | method, xgb.DMatrix(X, X[:, 0]), 2)
     _compile_survival(xgb, X, quiet)
+    _compile_bundles(xgb)
+    _compile_approx(xgb, X, quiet)
+    vectors = xgb.DMatrix(X, X[:, :2])
+    xgb.train(quiet | {"multi_strategy": "multi_output_tree", "subsample": 0.5}, vectors, 2).predict(vectors)
     numbers = xgb.DMatrix(X, X[:, 0])
     expectiles = {"objective": "reg:expectileerror", "expectile_alpha": [0.2, 0.8], "eval_metric": "expectile"}
     xgb.train(quiet | expectiles, numbers, 2, evals=[(numbers, "train")], verbose_eval=False).predict(numbers)
+    sampled = {"sampling_method": "gradient_based", "subsample": 0.5}
+    old = xgb.train(quiet | sampled, numbers, 2)
+    xgb.train(quiet | {"process_type": "update", "updater": "refresh"}, numbers, 2, xgb_model=old)
     linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "thrifty", "verbosity": 0}
     xgb.train(linear, numbers, 2).predict(numbers)
+
+
+def _compile_approx(xgb: Any, X: np.ndarray, quiet: dict[str, Any]) -> None:
+    """Candidates proposed for a tree and for a node, and quantiles of a stream."""
+    data = xgb.DMatrix(X, X[:, 0])
+    for proposal in ("global", "local"):
+        params = {"tree_method": "approx", "sketch_proposal": proposal, "sketch_eps": 0.1}
+        xgb.train(quiet | params, data, 2)
+        xgb.train(quiet | params | {"subsample": 0.5, "monotone_constraints": (1, 0, 0)}, data, 2)
+    sketch = importlib.import_module("arboost.matrix.summary").WeightedQuantileSketch(0.5)
+    for first in range(16):  # enough to be pruned
+        sketch.push(first + 16 * np.arange(1 << 13))
+    sketch.quantiles([0.5])
+
+
+def _compile_bundles(xgb: Any) -> None:
+    """Tables in which features share columns, or have none."""
+    context = importlib.import_module("arboost.runtime.context").Context()
+    sparse = importlib.import_module("scipy.sparse")
+    rows = np.arange(1 << 14)
+    one_hot = np.eye(8, dtype=np.float32)[rows % 7]
+    one_hot[rows % 16 == 0, 7] = 1  # beside the others, and rarely
+    for table in (one_hot, sparse.csr_matrix(one_hot)):
+        page = xgb.DMatrix(table).binned(context, 256, True, True)
+        page.write_column(context, 0, np.empty(page.n_rows, page.bin_dtype))
 
 
 def _compile_survival(xgb: Any, X: np.ndarray, quiet: dict[str, Any]) -> None:

@@ -66,8 +66,8 @@ def _splits_as_xgboost_sums(tree: Tree) -> np.ndarray:
 def trees_to_dataframe(trees: Sequence[Tree], names: Names, types: Names) -> Any:
     """A pandas DataFrame with a row for every node of every tree, in XGBoost's columns.
 
-    `Gain` of a leaf is its weight. `Category` lists the categories that answer yes. XGBoost cannot tabulate indicator
-    features ("i"); here their `Split` is NaN.
+    `Gain` of a leaf is its weight, or the list of its weights. `Category` lists the categories that answer yes.
+    XGBoost cannot tabulate indicator features ("i"); here their `Split` is NaN.
     """
     try:
         pandas = importlib.import_module("pandas")
@@ -85,7 +85,10 @@ def _node_rows(t: int, view: TreeView) -> Iterator[tuple[Any, ...]]:
     for node in sorted(node for node, _, closing in view.walk() if not closing):
         cover = _printed(view.cover[node])
         if view.is_leaf(node):
-            yield t, node, f"{t}-{node}", "Leaf", nan, nan, nan, nan, _printed(view.threshold[node]), cover, nan
+            weight: Any = _printed(view.threshold[node])
+            if view.vectors:
+                weight = [_printed(value) for value in view.vectors[node]]
+            yield t, node, f"{t}-{node}", "Leaf", nan, nan, nan, nan, weight, cover, nan
             continue
         kind = view.type(node)
         split = nan if kind in ("c", "i") else float(view.condition(node))

@@ -14,7 +14,7 @@ from arboost.metrics import Metric
 from arboost.modelio.json_text import print_floats
 from arboost.modelio.schema import FORMAT_VERSION
 from arboost.params.resolve import TreeParams
-from arboost.params.table import PARAMS
+from arboost.params.table import PARAMS, TREE_GROWERS
 from arboost.runtime.errors import XGBoostError
 
 _FILE_NAMES = {
@@ -24,17 +24,19 @@ _FILE_NAMES = {
 }
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
 _OTHER_NAMES = frozenset(names[1] for names in _FILE_NAMES.values())
-_ELSEWHERE = ("num_parallel_tree", "tree_method")
-_STEP = "grow_quantile_histmaker"  # XGBoost's name for growing trees on bins made once
+_OURS = ("sketch_eps", "sketch_proposal", "enable_bundle")  # XGBoost has none of these: written if set
+_ELSEWHERE = ("num_parallel_tree", "tree_method", "process_type", "updater")
 # XGBoost's tree and step parameters; those that the engine does not read are written as given or as their defaults.
 _THEIR_TREE_PARAMS = (
     "interaction_constraints",
     "max_cat_threshold",
     "max_cat_to_onehot",
     "monotone_constraints",
-    "refresh_leaf",
     "sparse_threshold",
 )
+_STEPS_OF: dict[str, tuple[str, ...]] = {method: (name,) for method, name in TREE_GROWERS.items()}
+_STEPS_OF["exact"] = (TREE_GROWERS["exact"], "prune")
+_STEPS_OF["auto"] = _STEPS_OF["hist"]
 _STEP_PARAMS = ("debug_synchronize", "max_cached_hist_node")
 _GENERIC = ("seed", "seed_per_iteration", "nthread", "device", "validate_parameters")
 _TRAIN = ("booster", "objective", "multi_strategy", "disable_default_eval_metric")
@@ -56,7 +58,8 @@ def _unread(learner: Learner, name: str) -> str:
 
 
 def _tree_param(learner: Learner) -> dict[str, str]:
-    tree = learner.tree_params._asdict()
+    given = learner.resolved.given
+    tree = {name: v for name, v in learner.tree_params._asdict().items() if name not in _OURS or name in given}
     named = {n: _text(v) for name, v in tree.items() if name not in _ELSEWHERE for n in _FILE_NAMES.get(name, (name,))}
     named |= {name: _unread(learner, name) for name in _THEIR_TREE_PARAMS if name not in tree}
     return {name: named[name] for name in sorted(named)}
@@ -80,6 +83,15 @@ def _metric(metric: Metric) -> dict[str, Any]:
     elif metric.name == "mphe":
         entry["pseudo_huber_param"] = {"huber_slope": _text(getattr(metric, "huber_slope", 1.0))}
     return entry
+
+
+def _step(learner: Learner, name: str) -> dict[str, Any]:
+    """A step of growing trees, and the parameters that XGBoost reads back with it."""
+    if name == TREE_GROWERS["exact"]:
+        return {"colmaker_train_param": {"default_direction": "learn", "opt_dense_col": "1"}, "name": name}
+    if name in TREE_GROWERS.values():
+        return {"hist_train_param": {name: _unread(learner, name) for name in _STEP_PARAMS}, "name": name}
+    return {"name": name}
 
 
 def _linear_booster(learner: Learner) -> dict[str, Any]:
@@ -108,18 +120,19 @@ def config_to_json(learner: Learner) -> str:
     generic = {"device": p.device, "nthread": p.nthread, "seed": p.seed, "seed_per_iteration": p.seed_per_iteration}
     generic |= {"n_jobs": p.nthread, "random_state": p.seed, "validate_parameters": p.validate_parameters}
     generic["fail_on_invalid_gpu_id"] = False
+    steps = tree.updater or _STEPS_OF[tree.tree_method]
     booster: dict[str, Any] = {
         "gbtree_model_param": {"num_parallel_tree": str(tree.num_parallel_tree), "num_trees": str(len(model.trees))},
         "gbtree_train_param": {
-            "process_type": "default",
-            "tree_method": tree.tree_method,
-            "updater": _STEP,
-            "updater_seq": _STEP,
+            "process_type": tree.process_type,
+            "tree_method": str(learner.resolved.given.get("tree_method", "auto")),
+            "updater": ",".join(steps),
+            "updater_seq": ",".join(steps),
         },
         "name": "gbtree",
-        "specified_updater": False,
+        "specified_updater": bool(tree.updater),
         "tree_train_param": _tree_param(learner),
-        "updater": [{"hist_train_param": {name: _unread(learner, name) for name in _STEP_PARAMS}, "name": _STEP}],
+        "updater": [_step(learner, name) for name in steps],
     }
     if p.booster == "gblinear":
         booster = _linear_booster(learner)

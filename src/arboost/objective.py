@@ -33,7 +33,7 @@ class TreeObjective(Objective):
     def split_grad(self, iteration: int, grad: Any, hess: Any) -> tuple[Any, Any] | None:
         """Gradient and hessian for finding splits, or None to use those of the call.
 
-        Others than None belong to trees with vectors in their leaves, which this version does not grow.
+        Only None is available: splits are found on the gradients of the call.
         """
         return None
 
@@ -41,11 +41,19 @@ class TreeObjective(Objective):
 def gradients(fobj: Any, iteration: int, margin: Any, dtrain: DMatrix) -> tuple[Any, Any]:
     """What a custom objective, function or object, says of these margins."""
     if not isinstance(fobj, Objective):
-        return fobj(margin, dtrain)
-    grad, hess = fobj(iteration, margin, dtrain)
+        return _pair(fobj(margin, dtrain))
+    grad, hess = _pair(fobj(iteration, margin, dtrain))
     if isinstance(fobj, TreeObjective) and fobj.split_grad(iteration, grad, hess) is not None:
         raise XGBoostError(
-            "split_grad needs trees with vectors in their leaves (multi_strategy='multi_output_tree'), which this "
-            "version does not grow; return None to find splits on the objective's own gradients."
+            "split_grad is not available: trees find their splits on the objective's own gradients, also those with "
+            "vectors in their leaves (multi_strategy='multi_output_tree'); return None."
         )
     return grad, hess
+
+
+def _pair(found: Any) -> tuple[Any, Any]:
+    """A custom objective's result, which must be two arrays."""
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        what = f"{len(found)} values" if isinstance(found, tuple | list) else f"a {type(found).__name__}"
+        raise TypeError(f"A custom objective returns two arrays, (gradient, hessian); this one returned {what}.")
+    return found[0], found[1]

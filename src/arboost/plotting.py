@@ -329,8 +329,9 @@ def _boxes(view: TreeView, categories: Categories | None, with_stats: bool) -> d
             continue
         cover = [f"cover {_short(view.cover[node])}"] if with_stats else []
         if view.is_leaf(node):
-            weight = view.threshold[node]
-            boxes[node] = _Box([_short(weight), *cover], True, weight)
+            weights = view.vectors[node] if view.vectors else [view.threshold[node]]
+            strongest = max(weights, key=abs)
+            boxes[node] = _Box([*map(_short, weights), *cover], True, strongest)
             continue
         yes, missing = view.yes_no(node)[0], view.missing(node)
         edges = tuple(

@@ -701,15 +701,17 @@ class XGBRFRegressor(_Forest, XGBRegressor):
 
 
 class XGBRanker(XGBModel):
-    """Gradient boosting for ranking: rows come in groups (queries), and their order within a group is learned."""
+    """Gradient boosting for ranking: rows come in groups (queries), and their order within a group is learned.
+
+    `objective` may be a function (y_true, y_pred, group_ptr) -> (gradient, hessian), which XGBoost does not take; rows
+    of group q are group_ptr[q] : group_ptr[q + 1]. A weight of every group comes as `sample_weight`.
+    """
 
     _estimator_type = "ranker"
 
     @positional_with_warning
-    def __init__(self, *, objective: str = "rank:ndcg", **kwargs: Any) -> None:
+    def __init__(self, *, objective: str | Callable = "rank:ndcg", **kwargs: Any) -> None:
         super().__init__(objective=objective, **kwargs)
-        if fitting.is_function(objective):
-            raise ValueError("custom objective function not supported by XGBRanker")
 
     @positional_with_warning
     def fit(
@@ -748,17 +750,18 @@ class XGBRanker(XGBModel):
         eval_group, eval_qid :
             Groups of each of `eval_set`.
         """
-        if fitting.is_function(self.objective):
-            raise ValueError("custom objective function not supported by XGBRanker")
         given = Rows(X, y, sample_weight, base_margin, group, qid)
         evals = fitting.eval_rows(given, eval_set, sample_weight_eval_set, base_margin_eval_set, eval_group, eval_qid)
         rows = fitting.with_groups(given)
+        # a custom objective borrows the metric and, in files, the name
+        named = dict[str, Any](objective="rank:ndcg") if fitting.is_function(self.objective) else {}
         self._fit(
             rows,
             [rows if part is given else fitting.with_groups(part) for part in evals],
             verbose,
             _booster_of(xgb_model),
             feature_weights,
+            **named,
         )
         return self
 

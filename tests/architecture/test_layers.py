@@ -25,6 +25,7 @@ FLOORS = [
         "model_config",
         "introspect",
         "booster",
+        "concat",
         "training",
         "callback",
     },
@@ -186,12 +187,12 @@ def test_engine_branches_on_neither_device_nor_workers(modules):
 
 
 def test_one_growth_loop(modules):
-    """Policies, pages, workers and devices all go through the loop in tree/grow.py."""
+    """Policies, pages, workers and devices all go through the loop in tree/loop.py."""
     found = [
         module.at(number)
         for module in modules
         for number, line in enumerate(module.source.splitlines(), start=1)
         if "driver.pop(" in line
     ]
-    assert len(found) == 1, f"`driver.pop(` must occur once, in tree/grow.py; found at {found}"
-    assert found[0].startswith("src/arboost/tree/grow.py:"), found
+    assert len(found) == 1, f"`driver.pop(` must occur once, in tree/loop.py; found at {found}"
+    assert found[0].startswith("src/arboost/tree/loop.py:"), found

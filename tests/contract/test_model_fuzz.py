@@ -19,9 +19,9 @@ from arboost.modelio.files import load_bytes, save_bytes
 from arboost.modelio.json_model import from_dict
 from arboost.modelio.schema import SavedModel, check_model
 from arboost.runtime.errors import ModelFileError
-from naive_modelio import find_leaf, gbtree_cases
+from naive_modelio import find_leaf, gbtree_cases, other_cases
 
-NAMES = ["regression", "forest", "categorical_sets", "frame", "early_stopped", "pruned", "unbiased_rank"]
+NAMES = ["regression", "forest", "categorical_sets", "frame", "early_stopped", "pruned", "unbiased_rank", "vector_leaf"]
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 2**15, 2**24, 2**31 - 1, 2**31, -(2**31), 2**63, 10**30, 0.5, -0.0, 1e300]
 NUMBERS += [float("nan"), float("inf"), -float("inf")]
 VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {}, [[]], {"a": 1}, ["a"], "\ud800"]
@@ -29,7 +29,8 @@ VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {
 
 def first_rounds(name: str, format: str) -> bytes:
     """A small file: the first round of a model."""
-    return bytes(gbtree_cases()[name].booster[:1].save_raw(format))
+    case = other_cases()[name] if name == "vector_leaf" else gbtree_cases()[name]
+    return bytes(case.booster[:1].save_raw(format))
 
 
 def check_sound(model: SavedModel) -> None:

@@ -142,7 +142,6 @@ MISTAKES = {
     "narrow": lambda p, X, y: p.XGBRegressor(n_estimators=1).fit(X, y).predict(X[:, :2]),
     "forest": lambda p, X, y: p.XGBRFRegressor(callbacks=[]),
     "ranker": lambda p, X, y: p.XGBRanker().fit(X, y),
-    "custom ranker": lambda p, X, y: p.XGBRanker(objective=max),
     "three dimensions": lambda p, X, y: p.XGBRegressor().fit(X.reshape(2, -1, 10), y),
     "no names": lambda p, X, y: p.XGBRegressor(n_estimators=1).fit(X, y).feature_names_in_,
     "coefficients": lambda p, X, y: p.XGBRegressor(n_estimators=1).fit(X, y).coef_,

@@ -323,3 +323,15 @@ def test_what_is_not_installed_is_named(monkeypatch, package, function):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=f"You must install {package}"):
         getattr(arboost, function)(load("regression"))
+
+
+def test_leaves_with_a_weight_for_every_target():
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 2))
+    model = arboost.train({"multi_strategy": "multi_output_tree", "max_depth": 1}, arboost.DMatrix(X, X), 1)
+    plotting.plot_tree(model)
+    (tree,) = model._learner.model.trees
+    boxes = plotting._boxes(TreeView(tree, None, None), None, with_stats=False)
+    for leaf in (1, 2):
+        assert boxes[leaf].lines == [plotting._short(weight) for weight in tree.vectors[leaf].tolist()]
+        assert abs(boxes[leaf].weight) == np.abs(tree.vectors[leaf]).max()

@@ -29,7 +29,7 @@ class Dart(GBTree):
     weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
 
     def __post_init__(self) -> None:
-        self._version = 0
+        self._version = self.revision
         self._dropped = np.zeros(0, np.int64)
         self._step = (0.0, "tree")  # eta and normalize_type of the round that drops them
         self._packed: tuple[int, WeighedForest] | None = None
@@ -47,7 +47,9 @@ class Dart(GBTree):
         return self._version
 
     def forest_of_round(self, params: Resolved, key: int, chosen: slice = slice(None)) -> Forest | None:
-        """The chosen trees but those that the next round drops; None if it drops none."""
+        """The chosen trees but those that the next round drops; None if it drops none, as an update never does."""
+        if self.waiting is not None:
+            return None
         self._dropped = choose_dropped(self.weights, params.dart, key)
         self._step = (params.tree.eta, params.dart.normalize_type)
         if not len(self._dropped):
@@ -64,11 +66,23 @@ class Dart(GBTree):
         self.weights = np.append(weights, np.full(len(trees), weight))
         self._version += bool(len(dropped))
 
+    def take_back(self, trees: list[Tree], targets: list[int]) -> None:
+        """Append a round of updated trees; they keep their weights."""
+        assert isinstance(self.waiting, Dart)
+        super().take_back(trees, targets)
+        self.weights = self.waiting.weights[: len(self.trees)]
+
     def slice_rounds(self, rounds: range) -> "Dart":
         """A model of the chosen rounds; trees are shared, not copied (they never change)."""
         ptr = self.iteration_ptr
         weights = np.concatenate([self.weights[:0], *(self.weights[ptr[r] : ptr[r + 1]] for r in rounds)])
         return Dart.of_trees(super().slice_rounds(rounds), weights)
+
+    def append(self, other: GBTree) -> None:
+        """Put the rounds of another model, with their weights, behind these."""
+        assert isinstance(other, Dart)
+        super().append(other)
+        self.weights = np.concatenate([self.weights, other.weights])
 
     def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
         """Trees whose leaves hold what they add to margins."""

@@ -49,6 +49,11 @@ class LinearModel(GBTree):
         return 1
 
     @property
+    def n_targets(self) -> int:
+        """Outputs that there are weights for; 0 without rounds."""
+        return self.weights.shape[1] if self.rounds and len(self.weights) else 0
+
+    @property
     def version(self) -> int:
         """Every round changes the weights."""
         return self.rounds

@@ -6,20 +6,25 @@ and is dropped with it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from arboost.boosters.sampling import sample_rows
-from arboost.matrix.page import BinnedPage
+from arboost.boosters.sampling import sample_by_gradient, sample_rows
+from arboost.matrix.adapt import SparseData
+from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import Resolved, TreeParams
 from arboost.predict.forest import Forest
-from arboost.runtime import rng
+from arboost.runtime import rng, settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.tree.grow import GrownTree, TreeGrower
+from arboost.tree.approx import ApproxGrower
+from arboost.tree.exact import ExactGrower, check_memory
+from arboost.tree.grow import TreeGrower
+from arboost.tree.local import LocalGrower
+from arboost.tree.loop import GrownTree
 from arboost.tree.model import Tree
-from arboost.tree.quantize import quantize
+from arboost.tree.quantize import QuantizedGradients, quantize
 
 LeafSolver = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """(target, rows, leaf_ptr, margin) -> the best value of each leaf, for losses whose best is not -G/(H + lambda)."""
@@ -34,6 +39,8 @@ class GBTree:
     tree_info: list[int] = field(default_factory=list)
     iteration_ptr: list[int] = field(default_factory=lambda: [0])
     num_parallel_tree: int = 1
+    waiting: "GBTree | None" = field(default=None, kw_only=True, repr=False)  # the model whose trees are being updated
+    revision: int = field(default=0, kw_only=True)
 
     @property
     def n_rounds(self) -> int:
@@ -47,7 +54,30 @@ class GBTree:
     @property
     def version(self) -> int:
         """Changes when what trees add to margins has changed: margins and packed trees made before are void."""
-        return 0
+        return self.revision
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are rounds, or rounds that wait to be updated."""
+        return self.n_rounds > 0 or self.waiting is not None
+
+    @property
+    def n_targets(self) -> int:
+        """How many outputs the trees of a round add to; 0 without rounds."""
+        if self.waiting is not None:
+            return self.waiting.n_targets
+        if not self.trees:
+            return 0
+        return max(self.trees[0].n_targets, 1 + max(self.tree_info[: self.iteration_ptr[1]]))
+
+    def emptied(self) -> "GBTree":
+        """A model without trees that will take these ones back, updated, round by round."""
+        parallel = self.num_parallel_tree
+        return type(self)(num_parallel_tree=parallel, waiting=self, revision=self.version + 1)
+
+    def take_back(self, trees: list[Tree], targets: list[int]) -> None:
+        """Append a round of updated trees."""
+        GBTree.add_round(self, trees, targets)
 
     def forest_of_round(self, params: Resolved, key: int, chosen: slice = slice(None)) -> Forest | None:
         """Those of the chosen trees that the next round's gradients see; None: all of them."""
@@ -67,6 +97,12 @@ class GBTree:
             part.add_round(self.trees[trees], self.tree_info[trees])
         return part
 
+    def append(self, other: "GBTree") -> None:
+        """Put the rounds of another model behind these."""
+        for r in range(other.n_rounds):
+            trees = other.trees_of(r, r + 1)
+            GBTree.add_round(self, other.trees[trees], other.tree_info[trees])
+
     def trees_of(self, begin: int, end: int) -> slice:
         """The trees of rounds begin..end."""
         if not 0 <= begin <= end <= self.n_rounds:
@@ -82,22 +118,71 @@ class GBTree:
         return Forest(self.trees[first_tree:], self.tree_info[first_tree:])
 
 
-class TreeTrainer:
-    """Grows rounds of trees on one binned page."""
+class Grower(Protocol):
+    """What grows trees on one training matrix; the methods are described in `tree/grow.py`."""
 
-    def __init__(
-        self,
-        ctx: Context,
-        page: BinnedPage,
-        params: TreeParams,
-        feature_weights: np.ndarray | None,
-        feature_names: list[str] | None = None,
-    ):
+    def set_params(self, params: TreeParams) -> None: ...
+
+    def grow(
+        self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
+    ) -> GrownTree: ...
+
+    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None: ...
+
+    def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+def make_grower(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
+    """The grower that `tree_method` names, for one matrix."""
+    features = data.info.feature_weights, data.info.feature_names
+    if params.tree_method == "exact":
+        return _make_exact(ctx, data, params)
+    if params.tree_method == "approx":
+        return _make_approx(ctx, data, params)
+    page = data.binned(ctx, params.max_bin, params.enable_bundle, keep_sparse=True)
+    return TreeGrower(ctx, page, params, *features)
+
+
+def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
+    """An exact grower, where the data allows for one."""
+    if data.feature_types is not None and "c" in data.feature_types:
+        raise XGBoostError(
+            "Updater `grow_colmaker` or `exact` tree method doesn't support categorical features. Use tree_method "
+            "'hist' or 'approx'."
+        )
+    if data.raw is None:
+        raise XGBoostError("Only `hist` tree method can use `QuantileDMatrix`: pass a DMatrix to `exact`.")
+    if params.grow_policy != "depthwise" or params.max_leaves:
+        settings.warn("tree_method `exact` grows level by level: grow_policy and max_leaves are ignored, as in XGBoost")
+    check_memory(ctx, data.num_row(), data.num_nonmissing(), int(data.raw.scan(ctx).max(initial=0)))
+    features = data.info.feature_weights, data.info.feature_names
+    return ExactGrower(ctx, data.sorted(ctx), data.raw, params, *features)
+
+
+def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
+    """A grower on proposed candidates, global or local."""
+    if data.raw is None:
+        raise XGBoostError("Only the `hist` tree method can use the `QuantileDMatrix`: pass a DMatrix to `approx`.")
+    features = data.info.feature_weights, data.info.feature_names
+    if params.sketch_proposal == "local":
+        if data.feature_types is not None and "c" in data.feature_types:
+            raise XGBoostError(
+                "sketch_proposal='local' doesn't support categorical features: a category is no quantile. Use 'global'."
+            )
+        return LocalGrower(ctx, data.sorted(ctx), data.raw, params, *features)
+    sparse = data.raw if isinstance(data.raw, SparseData) else None
+    return ApproxGrower(ctx, data.sorted(ctx), sparse, params, data.feature_types, *features)
+
+
+class TreeTrainer:
+    """Grows rounds of trees on one matrix of n_rows."""
+
+    def __init__(self, ctx: Context, n_rows: int, params: TreeParams, grower: Grower):
         self._ctx = ctx
-        self._n_rows = page.n_rows
+        self._n_rows = n_rows
         self._params = params
-        self._packed = np.empty(page.n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
-        self._grower = TreeGrower(ctx, page, params, feature_weights, feature_names)
+        self._packed = np.empty(n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
+        self._grower = grower
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change between rounds."""
@@ -112,12 +197,12 @@ class TreeTrainer:
         trees: list[Tree] = []
         targets: list[int] = []
         for target in range(len(g)):
-            gradients = quantize(self._ctx, g[target], h[target], self._packed)
+            gradients = self._quantize(g[target], h[target])
             # the solver must see the margins that the gradients came from, whatever this round adds
             before = margin.copy() if solver is not None and self._params.num_parallel_tree > 1 else margin
             for parallel in range(self._params.num_parallel_tree):
                 tree_key = rng.make_key(key, target, parallel)
-                sampled = sample_rows(self._ctx, self._n_rows, self._params.subsample, tree_key)
+                gradients, sampled = self._sample(gradients, g[target], h[target], tree_key)
                 grown = self._grower.grow(gradients, sampled, tree_key, partition_all=solver is not None)
                 if solver is not None:
                     self._solve_leaves(grown, solver, before, target)
@@ -125,6 +210,19 @@ class TreeTrainer:
                 trees.append(grown.tree)
                 targets.append(target)
         return trees, targets
+
+    def _quantize(self, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
+        return quantize(self._ctx, g, h, self._packed)
+
+    def _sample(
+        self, gradients: QuantizedGradients, g: np.ndarray, h: np.ndarray, key: int
+    ) -> tuple[QuantizedGradients, np.ndarray | None]:
+        """The rows that a tree is grown on (None: all), and the gradients they have in it."""
+        params = self._params
+        if params.subsample >= 1.0 or params.sampling_method == "uniform":
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key)
+        rows, g, h = sample_by_gradient(self._ctx, g[None], h[None], params.subsample, params.reg_lambda, key)
+        return self._quantize(g[0], h[0]), rows
 
     def _solve_leaves(self, grown: GrownTree, solver: LeafSolver, margin: np.ndarray, target: int) -> None:
         rows, leaf_ptr = self._grower.leaf_rows(grown)

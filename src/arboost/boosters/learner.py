@@ -4,6 +4,8 @@ The face (`booster.py`) checks what users pass and shapes what they get; everyth
 """
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +13,14 @@ import numpy as np
 
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel, LinearTrainer
-from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer
+from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
+from arboost.boosters.update import TreeReviser, start_update
+from arboost.boosters.vector import VectorTrainer
 from arboost.losses import Loss, fixed_base_score, make_loss
-from arboost.losses.base import DEFAULT_BASE_SCORE
+from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
+from arboost.matrix.meta import MetaInfo
 from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
@@ -39,13 +44,17 @@ class _Session:
     """What training on one matrix keeps from round to round."""
 
     matrix: "weakref.ref[DMatrix]"
-    trainer: TreeTrainer | LinearTrainer
+    trainer: TreeTrainer | LinearTrainer | TreeReviser
     g: np.ndarray
     h: np.ndarray
     checked: tuple  # the labels, weights, groups and bounds that were found valid
-    made_for: tuple  # max_bin, threads, constraints
+    made_for: tuple  # process_type, max_bin, threads, constraints
 
 
+_NO_DART = (
+    "dart support for multi-target tree is not yet implemented: use booster='gbtree', or "
+    "multi_strategy='one_output_per_tree'."
+)
 _MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
@@ -69,7 +78,7 @@ class Learner:
         self._metrics: list[Metric] | None = None
         self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
         self._session: _Session | None = None
-        self._forest: tuple[tuple[int, int], Forest] | None = None
+        self._forest: tuple[tuple[int, int, int], Forest] | None = None
 
     def copy(self) -> "Learner":
         """The same parameters and trees, nothing of the data."""
@@ -105,7 +114,7 @@ class Learner:
     def tree_params(self) -> TreeParams:
         """The trees' parameters; every round of a model has as many trees as its first."""
         params, model = self.resolved.tree, self.model
-        return params._replace(num_parallel_tree=model.num_parallel_tree) if model.trees else params
+        return params._replace(num_parallel_tree=model.num_parallel_tree) if model.is_fitted else params
 
     @property
     def ctx(self) -> Context:
@@ -215,8 +224,9 @@ class Learner:
 
     def forest(self) -> Forest:
         """All trees packed, kept until trees are added."""
-        packed, state = self._forest, (self.model.n_terms, self.model.version)
+        packed, state = self._forest, (self.model.n_terms, self.model.version, self.n_outputs)
         if packed is None or packed[0] != state:
+            self._check_outputs()
             packed = self._forest = (state, self.model.forest())
         return packed[1]
 
@@ -228,7 +238,7 @@ class Learner:
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
         self._choose_model()
-        if not self.model.n_rounds:
+        if not self.model.is_fitted:
             self.n_features = n_columns
             label = data.info.label
             if label is not None:
@@ -238,13 +248,37 @@ class Learner:
                 f"Feature shape mismatch, expected: {self.n_features}, got {n_columns}: the data must have the "
                 "columns that the model was trained on."
             )
+        else:
+            self._check_targets(data, (1, self.n_label_columns))
+            self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        """Refuse an objective with another number of outputs than the model's trees have."""
+        n_targets = self.model.n_targets
+        if n_targets not in (0, self.n_outputs):
+            raise XGBoostError(
+                f"The model has {n_targets} outputs, objective {self.loss.name!r} has {self.n_outputs}: leave "
+                "`objective` and `num_class` as the model was trained, or begin a new model."
+            )
+
+    def _check_targets(self, data: DMatrix, allowed: tuple[int, ...]) -> None:
+        """Refuse labels of other targets than the model's."""
+        label = data.info.label
+        n_columns = 1 if label is None or label.ndim == 1 else label.shape[1]
+        if n_columns not in allowed:
+            raise XGBoostError(
+                f"Invalid shape of labels: inconsistent labels, the data has {n_columns} a row, the model "
+                f"{self.n_label_columns}."
+            )
 
     def _choose_model(self) -> None:
         """Make the kind of model that `booster` names; trees grown without dropout may go on with it."""
         kind, model = self.resolved.learner.booster, self.model
+        if kind == "dart" and any(tree.has_vectors for tree in model.trees):
+            raise XGBoostError(_NO_DART)
         if model.kind == kind:
             return
-        if model.n_rounds == 0:
+        if not model.is_fitted:
             self.model = _MODELS[kind]()
         elif (model.kind, kind) == ("gbtree", "dart"):
             self.model = Dart.of_trees(model)
@@ -261,7 +295,7 @@ class Learner:
         self.accept(data)
         if data.num_row() == 0:
             raise XGBoostError("There is nothing to train on: the data has no rows.")
-        if self.base_score is not None and (self.model.n_rounds or not self.boost_from_average):
+        if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
@@ -277,26 +311,75 @@ class Learner:
         """The training state for `data`, made on its first round."""
         tree_params, ctx = self.tree_params, self.ctx
         constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
-        made_for = (self.model.kind, tree_params.max_bin, ctx.n_threads, *constraints)
+        made_for: tuple = (self.model.kind, tree_params.process_type, tree_params.max_bin, ctx.n_threads, *constraints)
+        made_for += (tree_params.tree_method, tree_params.sketch_eps, tree_params.sketch_proposal)
+        made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
-            trainer: TreeTrainer | LinearTrainer
+            trainer: TreeTrainer | LinearTrainer | TreeReviser
             if isinstance(self.model, LinearModel):
                 trainer = LinearTrainer(ctx, data)
+            elif tree_params.process_type == "update":
+                trainer = TreeReviser(ctx, tree_params)
             else:
-                page = data.binned(ctx, tree_params.max_bin)
-                trainer = TreeTrainer(ctx, page, tree_params, data.info.feature_weights, data.info.feature_names)
+                if self._grows_vectors and self.model.kind == "dart":
+                    raise XGBoostError(_NO_DART)
+                if self._grows_vectors:
+                    page = data.binned(ctx, tree_params.max_bin, enable_bundle=False, keep_sparse=False)
+                    features = data.info.feature_weights, data.info.feature_names
+                    trainer = VectorTrainer(ctx, page, tree_params, self.n_outputs, *features)
+                else:
+                    grower = make_grower(ctx, data, tree_params)
+                    trainer = TreeTrainer(ctx, data.num_row(), tree_params, grower)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
             session = self._session = _Session(weakref.ref(data), trainer, g, h, (), made_for)
-        if isinstance(session.trainer, TreeTrainer):
+        if not isinstance(session.trainer, LinearTrainer):
             session.trainer.set_params(tree_params)
         return session
 
+    @property
+    def _grows_vectors(self) -> bool:
+        """Whether trees are to have a weight for every output in their leaves."""
+        return self.resolved.learner.multi_strategy == "multi_output_tree" and self.n_outputs > 1
+
+    @contextmanager
+    def whole_round(self) -> Iterator[None]:
+        """Around one round: where `process_type` is "update" the first one sets the model's trees aside.
+
+        If it fails, they are back.
+        """
+        self._choose_model()
+        before = self.model
+        if self.tree_params.process_type == "update":
+            self.model = start_update(before)
+        else:
+            before.waiting = None
+        try:
+            yield
+        except BaseException:
+            if self.model is not before:
+                self.model = before
+                self.forget_data()
+            raise
+
+    def end_process(self) -> None:
+        """Forget `process_type` and `updater`, which are for one training, as XGBoost does."""
+        names = ("process_type", "updater")
+        if self.model.kind != "gblinear" and any(name in self.params for name in names):
+            self.params = {name: value for name, value in self.params.items() if name not in names}
+            self._resolved = None
+            self.model.waiting = None
+
     def update(self, data: DMatrix, custom: Loss | None = None) -> None:
         """One round of boosting on the model's own loss, or on a custom one."""
+        with self.whole_round():
+            self._update(data, custom)
+
+    def _update(self, data: DMatrix, custom: Loss | None) -> None:
         loss = custom or self.loss
         self._prepare(data, estimate=custom is None)
+        self._check_targets(data, (self.n_label_columns,))
         session = self._session_for(data)
         info = data.info
         targets = (info.label, info.weight, info.group_ptr, info.label_lower_bound, info.label_upper_bound)
@@ -306,21 +389,31 @@ class Learner:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         margin = self.training_margins(data)
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
-        solver = None
-        if loss.leaf_alphas is not None:
-
-            def solver(target: int, rows: np.ndarray, leaf_ptr: np.ndarray, margin: np.ndarray) -> np.ndarray:
-                assert info.label is not None
-                return loss.leaf_values(self.ctx, target, rows, leaf_ptr, info.label, margin, info.row_weight())
-
-        self._boost(data, session, margin, solver)
+        self._boost(data, session, margin, self._leaf_solver(data.info))
 
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
         """One round of boosting on given gradients (n, K)."""
         self._prepare(data, estimate=False)
         session = self._session_for(data)
         session.g[:], session.h[:] = grad.T, hess.T
-        self._boost(data, session, self.margins(data), None)
+        label = data.info.label
+        if label is not None and label.shape == grad.shape and lacks_labels(label):
+            session.g[np.isnan(label.T)] = session.h[np.isnan(label.T)] = 0.0
+        self._boost(data, session, self.margins(data), self._leaf_solver(data.info))
+
+    def _leaf_solver(self, info: MetaInfo) -> LeafSolver | None:
+        """How leaves are found where the objective has its own way, also with a custom objective's gradients.
+
+        XGBoost does it so: who wants Newton steps leaves the parameter `objective` at a loss that takes them.
+        """
+        loss, label = self.loss, info.label
+        if loss.leaf_alphas is None or label is None or len(label) != info.n_rows:
+            return None
+
+        def solver(target: int, rows: np.ndarray, leaf_ptr: np.ndarray, margin: np.ndarray) -> np.ndarray:
+            return loss.leaf_values(self.ctx, target, rows, leaf_ptr, label, margin, info.row_weight())
+
+        return solver
 
     def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
@@ -330,6 +423,9 @@ class Learner:
             mass = data.num_row() if weight is None else float(np.sum(weight, dtype=np.float64))
             session.trainer.step(self.model, self.resolved.linear, session.g, session.h, key, mass)
             return
+        if isinstance(session.trainer, TreeReviser):
+            self._revise(data, session.trainer, session.g, session.h)
+            return
         try:
             trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
         except BaseException:
@@ -337,6 +433,9 @@ class Learner:
             self._margins.pop(data, None)
             self._session = None
             raise
+        if "refresh" in self.tree_params.updater:  # another sample of rows, or none, may have grown them
+            trees = TreeReviser(self.ctx, self.tree_params).revise(data, trees, targets, session.g, session.h)
+            self._margins.pop(data, None)
         self.model.num_parallel_tree = self.tree_params.num_parallel_tree
         self.model.add_round(trees, targets)
         known = self._margins.get(data)
@@ -344,6 +443,14 @@ class Learner:
             known.n_trees = len(self.model.trees)
         else:
             self._margins.pop(data, None)  # weights of earlier trees have changed
+
+    def _revise(self, data: DMatrix, reviser: TreeReviser, g: np.ndarray, h: np.ndarray) -> None:
+        """Take one round's trees back, updated."""
+        model, before = self.model, self.model.waiting
+        assert before is not None
+        chosen = before.trees_of(model.n_rounds, model.n_rounds + 1)
+        targets = before.tree_info[chosen]
+        model.take_back(reviser.revise(data, before.trees[chosen], targets, g, h), targets)
 
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""

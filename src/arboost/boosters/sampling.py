@@ -1,10 +1,17 @@
-"""Which rows a tree sees: Bernoulli draws by a hash of the row's id, so any thread or worker agrees."""
+"""Which rows a tree sees: draws by a hash of the row's id, so any thread or worker agrees.
+
+Uniform draws take all rows alike. Gradient-based ones (Ibragimov & Gusev 2019, "Minimal Variance Sampling in
+Stochastic Gradient Boosting"; Ou 2020) take a row with probability p = min(1, size / level), where size is
+sqrt(g^2 + lambda h^2) and the level makes the p sum to the wanted number of rows; gradients are divided by p, so that
+sums over the sample are right on average.
+"""
 
 import numpy as np
 
-from arboost.kernels.cpu import sample
+from arboost.kernels.cpu import sample as ops
 from arboost.runtime import rng
 from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
 from arboost.runtime.pool import split_range
 
 _GRAIN = 65_536
@@ -18,5 +25,55 @@ def sample_rows(ctx: Context, n_rows: int, subsample: float, key: int) -> np.nda
     threshold = round(subsample * 2**32)
     rows = np.empty(n_rows, np.int32)
     spans = split_range(n_rows, ctx.n_threads, _GRAIN)
-    counts = ctx.run_tasks(sample.sample_rows, [(np.uint64(key), threshold, 0, rows, a, b) for a, b in spans])
+    counts = ctx.run_tasks(ops.sample_rows, [(np.uint64(key), threshold, 0, rows, a, b) for a, b in spans])
+    return _join(rows, spans, counts)
+
+
+def sample_by_gradient(
+    ctx: Context, g: np.ndarray, h: np.ndarray, subsample: float, reg_lambda: float, key: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(rows, g, h): ids of the chosen rows, and gradients (K, n) divided by the rows' probability, 0 for others."""
+    n_rows = g.shape[1]
+    key = rng.make_key(key, rng.ROWS)
+    size = np.empty(n_rows, np.float32)
+    ctx.run_ranges(n_rows, _GRAIN, ops.gradient_sizes, g, h, float(reg_lambda), size)
+    level = _find_level(ctx, size, subsample)
+    rows, g_out, h_out = np.empty(n_rows, np.int32), np.empty_like(g), np.empty_like(h)
+    spans = split_range(n_rows, ctx.n_threads, _GRAIN)
+    head = (np.uint64(key), size, level, g, h, 0, rows, g_out, h_out)
+    counts = ctx.run_tasks(ops.sample_by_size, [(*head, a, b) for a, b in spans])
+    return _join(rows, spans, counts), g_out, h_out
+
+
+def _join(rows: np.ndarray, spans: list[tuple[int, int]], counts: list) -> np.ndarray:
+    """The rows that each span has chosen, one after the other."""
     return np.concatenate([rows[a : a + int(n)] for (a, _), n in zip(spans, counts, strict=True)])
+
+
+def _find_level(ctx: Context, size: np.ndarray, subsample: float) -> float:
+    """The level at which sum(min(1, size / level)) is the wanted number of rows.
+
+    Sizes are counted in buckets 1/256 wide, whose integer counts and sums do not depend on the order of rows.
+    """
+    spans = split_range(len(size), ctx.n_threads, _GRAIN)
+    found = np.zeros((2, len(spans), ops.N_BUCKETS), np.int64)
+    bits = size.view(np.uint32)
+    ctx.run_tasks(ops.count_sizes, [(bits, found[0, i], found[1, i], a, b) for i, (a, b) in enumerate(spans)])
+    counts, lows = ctx.comm.allreduce_sum(found.sum(axis=1))
+    buckets = np.flatnonzero(counts)
+    low = (buckets.astype(np.uint32) << np.uint32(ops.LOW_BITS)).view(np.float32).astype(np.float64)
+    if not np.isfinite(low).all():
+        raise XGBoostError(
+            "The objective gave a gradient or hessian that is NaN or infinite, or too large for sampling by gradient."
+        )
+    unit = np.spacing(low.astype(np.float32)).astype(np.float64)
+    counts, sums = counts[buckets].astype(np.float64), counts[buckets] * low + lows[buckets] * unit
+    wanted = subsample * counts.sum()
+    # rows of bucket i and above are taken for certain; the others share what is left of the wanted rows
+    certain = np.append(np.cumsum(counts[::-1])[::-1], 0.0)
+    shared = np.append(0.0, np.cumsum(sums))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        levels = shared / (wanted - certain)
+    fits = (certain < wanted) & (levels <= np.append(low, np.inf))
+    level = float(levels[np.argmax(fits)]) if fits.any() else 0.0
+    return level if level > 0.0 else float(np.finfo(np.float32).smallest_subnormal)

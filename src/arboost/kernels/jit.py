@@ -130,6 +130,7 @@ def _compile_uncollected(compile: Callable, signature: Any) -> Any:
             gc.enable()
 
 
+OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}  # of what is compiled into a kernel
 _MAKES_ARRAYS = frozenset({"empty", "zeros", "ones", "full", "arange", "copy", "astype", "sort", "argsort", "diff"})
 
 
@@ -140,7 +141,8 @@ def _njit(function: Callable, **options: Any) -> Any:
     them are as long as scoring thirty bins.
     """
     makes_arrays = not _MAKES_ARRAYS.isdisjoint(function.__code__.co_names)
-    return numba.njit(nogil=True, error_model="numpy", _nrt=makes_arrays, **options)(function)
+    options |= OPTIONS | {"_nrt": makes_arrays}
+    return numba.njit(**options)(function)
 
 
 def kernel(function: Callable) -> Any:

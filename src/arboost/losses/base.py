@@ -58,6 +58,8 @@ class Loss:
         """Raise XGBoostError unless this loss can be trained on these labels and weights."""
         check_finite(label)
         check_weight(len(label), weight)
+        if lacks_labels(label):
+            label = label[~np.isnan(label)]
         if label.size:
             self._check_range(float(label.min()), float(label.max()))
 
@@ -197,6 +199,7 @@ class ElementwiseLoss(Loss):
         g: np.ndarray,
         h: np.ndarray,
     ) -> None:
+        lacking = lacks_labels(label)
         for k in range(margin.shape[1]):
             y = column(label, k)
             args = self.kernel_args(k)
@@ -204,6 +207,9 @@ class ElementwiseLoss(Loss):
             w = self.row_weight(y, weight)
             if w is not None:
                 ctx.run_ranges(len(margin), GRAIN, weigh, w, g[k], h[k])
+            if lacking:
+                no_label = np.isnan(y)
+                g[k, no_label] = h[k, no_label] = 0.0
 
 
 LossClass = TypeVar("LossClass", bound=type[Loss])
@@ -279,8 +285,18 @@ def map_vector(ctx: Context, kernel: Callable, margin: np.ndarray) -> np.ndarray
     return out
 
 
+def lacks_labels(label: np.ndarray) -> bool:
+    """Whether some rows have no label (NaN) for some of several targets; a lone target may not lack any."""
+    return label.ndim == 2 and label.shape[1] > 1 and math.isnan(np.sum(label, dtype=np.float64))
+
+
 def check_finite(label: np.ndarray) -> None:
-    """Raise XGBoostError on a NaN or infinite label."""
+    """Raise XGBoostError on an infinite label, on NaN where there is one target, and on a target without labels."""
+    if lacks_labels(label):
+        empty = np.flatnonzero(np.isnan(label).all(axis=0))
+        if len(empty):
+            raise XGBoostError(f"Label contains NaN only for target {empty[0]}: there is nothing to learn it from.")
+        label = label[~np.isnan(label)]
     if label.size and not (math.isfinite(label.min()) and math.isfinite(label.max())):
         raise XGBoostError("Label contains NaN, infinity or a value too large.")
 
@@ -318,9 +334,16 @@ def fixed_base_score(value: float | tuple[float, ...] | np.ndarray, n_targets: i
 
 def mean_base_score(ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """The weighted mean label of each target, summed exactly."""
-    total = _total_weight(ctx, len(label), weight)
     n_columns = 1 if label.ndim == 1 else label.shape[1]
-    means = [sums.exact_sum(ctx, column(label, k), weight) / total for k in range(n_columns)]
+    if not lacks_labels(label):
+        total = _total_weight(ctx, len(label), weight)
+        means = [sums.exact_sum(ctx, column(label, k), weight) / total for k in range(n_columns)]
+        return np.array(means, np.float32)
+    means = []
+    for k in range(n_columns):
+        rows = np.flatnonzero(~np.isnan(label[:, k]))
+        y, w = np.ascontiguousarray(label[rows, k]), None if weight is None else weight[rows]
+        means.append(sums.exact_sum(ctx, y, w) / _total_weight(ctx, len(y), w))
     return np.array(means, np.float32)
 
 

@@ -22,6 +22,7 @@ from arboost.losses.base import (
     check_weight,
     column,
     fixed_base_score,
+    lacks_labels,
     mean_base_score,
     register,
     weigh,
@@ -49,6 +50,8 @@ class _QuantileLeaves(ElementwiseLoss):
         weight: np.ndarray | None,
     ) -> np.ndarray:
         y, m = column(label, target), column(margin, target)
+        if lacks_labels(label):
+            rows, leaf_ptr = _labelled(y, rows, leaf_ptr)
         return _quantiles(ctx, self._alpha(target), rows, leaf_ptr, y, m, weight)
 
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -58,16 +61,20 @@ class _QuantileLeaves(ElementwiseLoss):
             raise XGBoostError("base_score cannot be estimated: there are no rows.")
         n_targets = self.n_targets(1 if label.ndim == 1 else label.shape[1])
         leaf_ptr = np.array([0, len(label)], np.int64)
-        zero = np.zeros(len(label), np.float32)
-        scores = [
-            _quantiles(ctx, self._alpha(k), _IDENTITY, leaf_ptr, column(label, k), zero, weight)
-            for k in range(n_targets)
-        ]
+        zero = np.zeros((len(label), n_targets), np.float32)
+        scores = [self.leaf_values(ctx, k, _IDENTITY, leaf_ptr, label, zero, weight) for k in range(n_targets)]
         return np.concatenate(scores)
 
     def _alpha(self, target: int) -> float:
         """The quantile of this target."""
         raise NotImplementedError
+
+
+def _labelled(label: np.ndarray, rows: np.ndarray, leaf_ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, leaf_ptr) without the rows that have no label."""
+    rows = rows if len(rows) else np.arange(leaf_ptr[-1], dtype=np.int32)
+    is_kept = ~np.isnan(label[rows])
+    return rows[is_kept], np.append(0, np.cumsum(is_kept))[leaf_ptr]
 
 
 def _quantiles(

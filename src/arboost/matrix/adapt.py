@@ -5,23 +5,26 @@ kernels as it is, everything else is converted chunk by chunk in a buffer of bou
 not float32 CSR, the stored entries are converted once.) New kinds of input are added with `register`.
 """
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
-from arboost.kernels.cpu import binning
+from arboost.kernels.cpu import binning, sketch
 from arboost.matrix.categories import Categories
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.runtime.pool import run_ranges, split_range
+from arboost.runtime.pool import run_ranges, run_tasks, split_range
 
 CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
 _SCAN_GRAIN = 1 << 13
 _FEATURE_TYPES = {"i": "int", "u": "int", "f": "float", "b": "i"}  # XGBoost's names for the kinds of dtypes
+_INFINITE_KEYS = (sketch.KEY_ZERO - sketch.LARGEST_FINITE, sketch.KEY_ZERO + sketch.LARGEST_FINITE)
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
 
 
@@ -219,7 +222,7 @@ class RecordData(RawData):
 
 
 class SparseData(RawData):
-    """A CSR matrix; what is not stored is missing."""
+    """A CSR matrix. What is not stored is missing; a zero that is stored is the value 0, as in XGBoost."""
 
     def __init__(self, matrix: Any, missing: float = np.nan):
         super().__init__(matrix.shape[0], matrix.shape[1], missing)
@@ -230,12 +233,55 @@ class SparseData(RawData):
         if not np.isnan(self.missing):
             values = np.where(values == self.missing, np.float32(np.nan), values)
         self.values = _plain_view(values)
+        self._columns: weakref.ReferenceType[SparseColumns] | None = None
+        self._key_range: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "SparseData":
         return SparseData(self._matrix()[rows], float(self.missing))
 
-    def by_feature(self) -> "FeatureSource":
-        return _SparseColumns(self._matrix().tocsc())
+    def key_range(self, ctx: Context) -> np.ndarray:
+        """Smallest and largest sort key of every feature, (2, n_features) uint32; crossed where it has none."""
+        self.scan(ctx)
+        assert self._key_range is not None
+        return self._key_range
+
+    def by_feature(self) -> "SparseColumns":
+        """The values that are not missing, column after column: made anew unless somebody still holds them."""
+        columns = None if self._columns is None else self._columns()
+        if columns is None:
+            ptr = np.append(0, np.cumsum(self.scan(Context(n_threads=self.n_threads))))
+            rows, values = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
+            self.gather(np.arange(self.n_features), ptr[:-1], rows, values)
+            columns = SparseColumns(self.n_rows, ptr, rows, values)
+            self._columns = weakref.ref(columns)
+        return columns
+
+    def gather(self, features: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
+        """Write the present values of some features one after the other: every thread counts and places its rows.
+
+        Parameters
+        ----------
+        features
+            Which.
+        starts
+            Where the values of each begin.
+        rows
+            OUT: the row of every value, int32, ascending in each feature. Not written if it has only one item.
+        values
+            OUT: the values, float32.
+        """
+        number = np.full(self.n_features, -1, np.int32)
+        number[features] = np.arange(len(features))
+        entries = (self.row_ptr, self.indices, self.values, number)
+        n_parts = min(self.n_threads, 1 + len(self.values) // max(_SCAN_GRAIN, self.n_features))
+        spans = even_spans(self.row_ptr, n_parts)
+        counts = np.zeros((len(spans), len(features)), np.int64)
+        # Nobody begins behind the last part.
+        tasks = [(*entries, part, *span) for part, span in zip(counts[1:], spans[:-1], strict=True)]
+        run_tasks(self.n_threads, binning.count_entries, tasks)
+        places = starts + np.cumsum(counts, axis=0)
+        moves = [(*entries, part, rows, values, *span) for part, span in zip(places, spans, strict=True)]
+        run_tasks(self.n_threads, binning.sort_entries, moves)
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         is_whole = (first, stop) == (0, self.n_features)
@@ -246,35 +292,50 @@ class SparseData(RawData):
         return scipy.sparse.csr_matrix((self.values, self.indices, self.row_ptr), shape, copy=False)
 
     def _count_values(self, ctx: Context) -> tuple[np.ndarray, np.ndarray]:
-        counts = np.zeros((2, self.n_features), np.int64)
-        step = max(1, CHUNK_VALUES // 8)  # the masks and casts stay small
-        for first in range(0, len(self.values), step):
-            values, indices = self.values[first : first + step], self.indices[first : first + step]
-            for count, chosen in zip(counts, (~np.isnan(values), np.isinf(values)), strict=True):
-                count += np.bincount(indices[chosen], minlength=self.n_features)
-        return counts[0], counts[1]
+        n_parts = min(ctx.n_threads, 1 + len(self.values) // max(_SCAN_GRAIN, self.n_features))
+        spans = split_range(len(self.values), n_parts, _SCAN_GRAIN)
+        n_present = np.zeros((len(spans), self.n_features), np.int64)
+        low, high = np.empty((2, len(spans), self.n_features), np.uint32)
+        low[:], high[:] = sketch.KEY_MISSING, 0
+        entries = (self.indices, self.values.view(np.uint32))
+        parts = zip(n_present, low, high, spans, strict=True)
+        ctx.run_tasks(binning.scan_entries, [(*entries, *part, *span) for *part, span in parts])
+        found = low.min(axis=0, initial=sketch.KEY_MISSING), high.max(axis=0, initial=0)
+        self._key_range = np.stack(found)
+        is_infinite = (found[0] == _INFINITE_KEYS[0]) | (found[1] == _INFINITE_KEYS[1])
+        return n_present.sum(axis=0), is_infinite.astype(np.int64)
 
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         binning.densify_rows(self.row_ptr, self.indices, self.values, first_row, out, 0, len(out))
 
 
-class _SparseColumns:
-    """A CSC matrix, read a few features at a time."""
+class SparseColumns:
+    """A sparse table's values that are not missing, column after column, rows ascending in each."""
 
-    def __init__(self, matrix: Any):
-        self.n_rows = matrix.shape[0]
-        self._matrix = matrix
+    def __init__(self, n_rows: int, ptr: np.ndarray, rows: np.ndarray, values: np.ndarray):
+        self.n_rows = n_rows
+        self.ptr, self.rows, self.values = ptr, rows, values
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
-        return SparseData(self._matrix[:, first:stop].tocsr()).tiles(0, stop - first, rows)
+        start, end = self.ptr[first], self.ptr[stop]
+        arrays = (self.values[start:end], self.rows[start:end], self.ptr[first : stop + 1] - start)
+        part = scipy.sparse.csc_matrix(arrays, (self.n_rows, stop - first), copy=False).tocsr()
+        return SparseData(part).tiles(0, stop - first, rows)
 
     def feature_values(
         self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        start, end = self._matrix.indptr[first], self._matrix.indptr[stop]
-        column_ptr = self._matrix.indptr[first : stop + 1].astype(np.int64) - int(start)
-        weights = row_weights if len(row_weights) == 1 else row_weights[self._matrix.indices[start:end]]
-        return column_ptr, self._matrix.data[start:end], weights
+        start, end = self.ptr[first], self.ptr[stop]
+        weights = row_weights if len(row_weights) == 1 else row_weights[self.rows[start:end]]
+        return self.ptr[first : stop + 1] - start, self.values[start:end], weights
+
+
+def even_spans(ptr: np.ndarray, n_parts: int) -> list[tuple[int, int]]:
+    """Spans of the ranges ptr[i] .. ptr[i + 1], about the same number of entries in each of at most n_parts."""
+    n = len(ptr) - 1
+    wanted = int(ptr[0]) + (int(ptr[-1]) - int(ptr[0])) * np.arange(1, n_parts) // max(1, n_parts)
+    edges = [0, *np.searchsorted(ptr, wanted).clip(0, n).tolist(), n]
+    return [(start, stop) for start, stop in pairwise(edges) if start < stop] or [(0, n)]
 
 
 _CONVERTERS: list[tuple[Callable[[Any], bool], Callable[[Any, float], RawData]]] = []

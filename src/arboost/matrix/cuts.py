@@ -48,9 +48,9 @@ class Cuts:
 class _Picked:
     """The values picked so far for a tile of features: slots 1 .. n_slots[f] of row f, as the kernels need them."""
 
-    def __init__(self, n_bins: np.ndarray):
+    def __init__(self, n_bins: np.ndarray, most_values: int = MAX_BIN_LIMIT):
         n_features = len(n_bins)
-        table = (n_features, 2 * (int(n_bins.max()) + 2))
+        table = (n_features, 2 * (min(int(n_bins.max()), most_values) + 2))
         self.n_bins = n_bins
         self.n_slots = np.zeros(n_features, np.int64)
         self.bases = np.zeros(table, np.int64)  # weight below the slot
@@ -69,19 +69,25 @@ class _Picked:
         rows = np.arange(len(self.n_bins))
         values = values_of_keys(self.prefixes)
         is_empty = self.n_slots == 0
-        largest = np.where(is_empty, _NO_VALUE, values[rows, self.n_slots]).astype(np.float64)
-        smallest = np.where(is_empty, _NO_VALUE, values[rows, 1]).astype(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # near the largest float the sentinel is inf, as in XGBoost
-            sentinel = (largest + (abs(largest) + _EPS)).astype(np.float32)
-            minimum = np.where(is_empty, _NO_VALUE, smallest - (abs(smallest) + _EPS)).astype(np.float32)
+        minimum, sentinel = bounds_of_values(values[rows, 1], values[rows, self.n_slots], is_empty)
         # The maximum was picked for its own sake: unless the last quantile falls on it, it is no cut.
         last_base = self.bases[rows, self.n_slots]
         last_rank = [int(total) * (int(n) - 1) // int(n) for total, n in zip(self.totals, self.n_bins, strict=True)]
         not_a_cut = ~self.all_kept & (np.array(last_rank) < last_base)
         n_cuts = np.maximum(self.n_slots - not_a_cut, 1)  # slots 2, 3, ... and then the sentinel
-        values[rows, n_cuts + 1] = np.where(np.isnan(sentinel), np.float32(np.inf), sentinel)
+        values[rows, n_cuts + 1] = sentinel
         columns = np.arange(values.shape[1])
         return n_cuts, minimum, values[(columns >= 2) & (columns <= n_cuts[:, None] + 1)]
+
+
+def bounds_of_values(smallest: np.ndarray, largest: np.ndarray, is_empty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(below every value, the last cut: above every value) of features, float32, given their extreme values."""
+    low = np.where(is_empty, _NO_VALUE, smallest).astype(np.float64)
+    high = np.where(is_empty, _NO_VALUE, largest).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # near the largest float the last cut is inf, as in XGBoost
+        sentinel = (high + (abs(high) + _EPS)).astype(np.float32)
+        minimum = np.where(is_empty, _NO_VALUE, low - (abs(low) + _EPS)).astype(np.float32)
+    return minimum, np.where(np.isnan(sentinel), np.float32(np.inf), sentinel)
 
 
 def make_cuts(
@@ -107,10 +113,14 @@ def make_cuts(
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
     n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
     weights = quantize_weight(ctx, raw.n_rows, weight)
-    by_sorting = _can_sort(ctx, raw)
-    pick = _pick_by_sorting if by_sorting else _pick_by_counting
-    source = raw.by_feature()
-    parts = [pick(ctx, source, weights, n_bins, *tile).cuts() for tile in _tiles(ctx, raw, max_bin, by_sorting)]
+    if _can_sort(ctx, raw):
+        lengths = _lengths(ctx, raw, weights)
+        tiles = _tiles(raw, max_bin, lengths)
+        parts = [_pick_by_sorting(ctx, raw, weights, n_bins, lengths, *tile).cuts() for tile in tiles]
+    else:
+        source = raw.by_feature()
+        tiles = _tiles(raw, max_bin, np.zeros(0, np.int64))
+        parts = [_pick_by_counting(ctx, source, weights, n_bins, *tile).cuts() for tile in tiles]
     n_cuts, minima, values = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
     is_categorical = np.array([kind == "c" for kind in feature_types or [""] * raw.n_features], np.bool_)
     cuts = Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing, is_categorical)
@@ -120,25 +130,40 @@ def make_cuts(
 def _cut_at_codes(ctx: Context, raw: RawData, cuts: Cuts) -> Cuts:
     """The same cuts for numerical features; one bin for every code 0 .. largest of the categorical ones."""
     features = np.flatnonzero(cuts.is_categorical)
-    low, high = np.zeros(len(features)), np.zeros(len(features))
-    for _, values in raw.chunks():
-        codes = values[:, features]
-        low = np.fmin(low, np.fmin.reduce(codes, axis=0, initial=0))
-        high = np.fmax(high, np.fmax.reduce(codes, axis=0, initial=0))
+    low, high = _range_of_codes(ctx, raw, features)
     low, high = -ctx.comm.allreduce_max(-low), ctx.comm.allreduce_max(high)
-    wrong = (low < 0) | (high >= MAX_CATEGORIES)
-    if wrong.any():
-        f = int(features[wrong.argmax()])
-        raise XGBoostError(
-            f"Invalid categorical value in feature {raw.feature_names[f] if raw.feature_names else f}: codes must be "
-            f"0, 1, 2, ... below {MAX_CATEGORIES}. Encode the categories first, or pass a data frame with them."
-        )
+    check_codes(features, low, high, raw.feature_names)
     pieces = [cuts.values[a:b] for a, b in pairwise(cuts.ptr.tolist())]
     minima = cuts.min_values.copy()
     for f, largest in zip(features.tolist(), high.tolist(), strict=True):
         pieces[f], minima[f] = np.arange(1, int(largest) + 2, dtype=np.float32), 0.0
     ptr = np.append(0, np.cumsum([len(piece) for piece in pieces])).astype(np.int32)
     return replace(cuts, ptr=ptr, values=np.concatenate(pieces), min_values=minima)
+
+
+def check_codes(features: np.ndarray, low: np.ndarray, high: np.ndarray, names: list[str] | None) -> None:
+    """Refuse categorical features whose smallest or largest code cannot be one."""
+    wrong = (low < 0) | (high >= MAX_CATEGORIES)
+    if wrong.any():
+        f = int(features[wrong.argmax()])
+        raise XGBoostError(
+            f"Invalid categorical value in feature {names[f] if names else f}: codes must be "
+            f"0, 1, 2, ... below {MAX_CATEGORIES}. Encode the categories first, or pass a data frame with them."
+        )
+
+
+def _range_of_codes(ctx: Context, raw: RawData, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(lowest or 0, highest or 0) value of each of these features; of sparse data only entries are looked at."""
+    if isinstance(raw, SparseData):
+        values = values_of_keys(raw.key_range(ctx))[:, features]
+        values[:, raw.scan(ctx)[features] == 0] = 0
+        return np.minimum(values[0], 0).astype(np.float64), np.maximum(values[1], 0).astype(np.float64)
+    low, high = np.zeros(len(features)), np.zeros(len(features))
+    for _, values in raw.chunks():
+        codes = values[:, features]
+        low = np.fmin(low, np.fmin.reduce(codes, axis=0, initial=0))
+        high = np.fmax(high, np.fmax.reduce(codes, axis=0, initial=0))
+    return low, high
 
 
 _NO_CUTS = (np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
@@ -188,25 +213,59 @@ def _can_sort(ctx: Context, raw: RawData) -> bool:
     return bool(all_rows == most_rows and (all_rows <= _SORT_ROWS or isinstance(raw, SparseData)))
 
 
-def _tiles(ctx: Context, raw: RawData, max_bin: int, by_sorting: bool) -> list[tuple[int, int]]:
-    """Ranges of features handled together, so that tables and buffers stay bounded."""
+def _tiles(raw: RawData, max_bin: int, lengths: np.ndarray) -> list[tuple[int, int]]:
+    """Ranges of features handled together, so that tables and buffers stay bounded; no lengths: by counting."""
     # Where each tile reads a source anew, tiles are wider; their tables still stay below the size of the page to come.
     n_page = raw.n_rows * raw.n_features if raw.is_streamed else 0
-    if by_sorting:
-        n_values = raw.scan(ctx) if isinstance(raw, SparseData) else np.full(raw.n_features, raw.n_rows)
-        load = np.cumsum(np.maximum(n_values, 4 * max_bin)) // max(_TILE_VALUES, n_page // 2)
+    if len(lengths):
+        cost = np.maximum(lengths, 4 * np.minimum(lengths, max_bin))  # of its values, or of its slots
+        # Every tile of sparse data looks at all entries; two bytes for each are not more than the page to come.
+        most = max(_TILE_VALUES // 2, -(-int(cost.sum()) // 2)) if isinstance(raw, SparseData) else _TILE_VALUES
+        load = (np.cumsum(cost) - cost) // max(most, n_page // 2)
     else:
         load = np.arange(raw.n_features) // max(1, max(_TILE_CELLS, n_page // 4) // (max(256, max_bin + 2) * 256))
     edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), raw.n_features]
     return [(first, stop) for first, stop in pairwise(edges) if first < stop]
 
 
+def _is_single(ctx: Context, raw: SparseData, weights: np.ndarray) -> np.ndarray:
+    """Features of which one value stands for all: they are equal, and all rows count."""
+    low, high = raw.key_range(ctx)
+    return (low == high) & (weights.min(initial=1) > 0)
+
+
+def _lengths(ctx: Context, raw: RawData, weights: np.ndarray) -> np.ndarray:
+    """How many values of each feature are sorted, on the worker that has any."""
+    lengths = np.full(raw.n_features, raw.n_rows, np.int64)
+    if isinstance(raw, SparseData):
+        lengths = np.where(_is_single(ctx, raw, weights), 1, raw.scan(ctx))
+    return ctx.comm.allreduce_max(lengths)
+
+
+def _values_of_sparse(
+    ctx: Context, raw: SparseData, first: int, stop: int, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`FeatureSource.feature_values`, but one value where that has the same cuts as all of a feature."""
+    is_single = _is_single(ctx, raw, weights)[first:stop]
+    ptr = np.append(0, np.cumsum(np.where(is_single, 1, raw.scan(ctx)[first:stop])))
+    values = np.empty(ptr[-1], np.float32)
+    values[ptr[:-1][is_single]] = values_of_keys(raw.key_range(ctx)[0, first:stop][is_single])
+    rows = np.zeros(1 if len(weights) == 1 else len(values), np.int32)
+    several = np.flatnonzero(~is_single)
+    if len(several):
+        raw.gather(first + several, ptr[several], rows, values)
+    return ptr, values, weights if len(weights) == 1 else weights[rows]
+
+
 def _pick_by_sorting(
-    ctx: Context, source: FeatureSource, weights: np.ndarray, n_bins: np.ndarray, first: int, stop: int
+    ctx: Context, source: RawData, weights: np.ndarray, n_bins: np.ndarray, lengths: np.ndarray, first: int, stop: int
 ) -> _Picked:
     """Picks by sorting each feature's values."""
-    picked = _Picked(n_bins[first:stop])
-    column_ptr, values, entry_weights = source.feature_values(ctx, first, stop, weights)
+    picked = _Picked(n_bins[first:stop], int(lengths[first:stop].max()))
+    if isinstance(source, SparseData):
+        column_ptr, values, entry_weights = _values_of_sparse(ctx, source, first, stop, weights)
+    else:
+        column_ptr, values, entry_weights = source.feature_values(ctx, first, stop, weights)
     ctx.run_ranges(
         stop - first, 1, sketch.pick_sorted,
         column_ptr, values.view(np.uint32), entry_weights,

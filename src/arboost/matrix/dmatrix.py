@@ -22,11 +22,13 @@ from arboost.matrix.frames import get_categories
 from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
+from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 
 DEFAULT_MAX_BIN = 256
+BUNDLE_AND_SPARSE = (True, True)  # enable_bundle and keep_sparse of a QuantileDMatrix's page
 
 
 class DataSplitMode(IntEnum):
@@ -140,7 +142,9 @@ class DMatrix:
         self._order: list[int] | None = None  # of the columns of the matrix that this one was made from
         self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
         self._page: BinnedPage | None = None
-        self._page_max_bin = 0
+        self._page_kind = (0, False, False)  # max_bin, enable_bundle, keep_sparse
+        self._cuts: tuple[int, Cuts] | None = None
+        self._sorted: SortedPage | None = None
 
     # ---- what the engine reads ----
 
@@ -150,14 +154,46 @@ class DMatrix:
         assert source is not None
         return source.chunks(rows)
 
-    def binned(self, ctx: Context, max_bin: int) -> BinnedPage:
-        """The data as bins, made on the first call and kept until another `max_bin` or weight is set."""
-        if self._page is None or self._page_max_bin != max_bin:
+    def binned(self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False) -> BinnedPage:
+        """The data as bins, made on the first call and kept until another kind of page is asked for or a weight is set.
+
+        Parameters
+        ----------
+        ctx
+            Threads and communicator.
+        max_bin
+            Bins per feature.
+        enable_bundle
+            Whether exclusive features may share a column.
+        keep_sparse
+            Whether features of sparse data that have few entries are kept by these.
+        """
+        kind = (max_bin, enable_bundle, keep_sparse)
+        if self._page is None or self._page_kind != kind:
+            assert self.raw is not None
+            cuts = self._cuts_for(ctx, max_bin)
+            self._page = None
+            self._page = make_binned(ctx, self.raw, cuts, enable_bundle, keep_sparse)
+            self._page_kind = kind
+        return self._page
+
+    def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
+        """Where the bins begin and end: kept, whatever the page that is made of them looks like."""
+        if self._cuts is None or self._cuts[0] != max_bin:
             assert self.raw is not None
             cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin, self.feature_types)
-            self._page = make_binned(ctx, self.raw, cuts)
-            self._page_max_bin = max_bin
-        return self._page
+            self._cuts = (max_bin, cuts)
+        return self._cuts[1]
+
+    def sorted(self, ctx: Context) -> SortedPage:
+        """The data as sorted columns, made on the first call and kept."""
+        if self._sorted is None:
+            if self.raw is None:
+                raise XGBoostError(
+                    "A QuantileDMatrix holds bins only: tree_method `exact` and `approx` need the values. Use DMatrix."
+                )
+            self._sorted = make_sorted(ctx, self.raw)
+        return self._sorted
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.
@@ -348,12 +384,12 @@ class DMatrix:
 
     def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
         """(offsets, cuts) of the bins that training made; each feature's cuts begin with a value below its minimum."""
-        if self._page is None:
+        cuts = self._page.cuts if self._page is not None else self._cuts[1] if self._cuts is not None else None
+        if cuts is None:
             raise XGBoostError(
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
                 "generated during training."
             )
-        cuts = self._page.cuts
         values = np.insert(cuts.values, cuts.ptr[:-1], cuts.min_values)
         return cuts.ptr.astype(np.uint64) + np.arange(cuts.n_features + 1, dtype=np.uint64), values
 
@@ -395,6 +431,7 @@ class DMatrix:
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
         self._page = None
+        self._cuts = None
         self._aligned = None
 
 
@@ -456,8 +493,8 @@ class QuantileDMatrix(DMatrix):
         if ref is not None:
             self._align_to(ref)
         cuts = self._own_cuts() if ref is None else self._cuts_of(ref)
-        self._page = make_binned(self._ctx, self.raw, cuts)
-        self._page_max_bin = self.max_bin
+        self._page = make_binned(self._ctx, self.raw, cuts, *BUNDLE_AND_SPARSE)
+        self._plain_page: BinnedPage | None = None
         self.raw = None
 
     @property
@@ -465,12 +502,21 @@ class QuantileDMatrix(DMatrix):
         """Weak reference to the data set whose bins are used, or None."""
         return self._ref
 
-    def binned(self, ctx: Context, max_bin: int) -> BinnedPage:
-        """The bins made at construction; refuses any other `max_bin`."""
+    def binned(self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False) -> BinnedPage:
+        """The bins made at construction, taken apart if they must not be bundled; refuses any other `max_bin`."""
         if max_bin != self.max_bin:
             raise XGBoostError(_max_bin_message(max_bin, self.max_bin))
         assert self._page is not None
-        return self._page
+        page = self._page
+        has_shared = page.bundles is not None and bool(page.bundles.is_shared.any())
+        if (enable_bundle or not has_shared) and (keep_sparse or page.sparse is None):
+            return page
+        if self._plain_page is None:
+            self._plain_page = self._page.unbundled(ctx)
+        return self._plain_page
+
+    def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
+        return self.binned(ctx, max_bin, *BUNDLE_AND_SPARSE).cuts
 
     def _own_cuts(self) -> Cuts:
         if self.num_col() == 0:
@@ -489,7 +535,7 @@ class QuantileDMatrix(DMatrix):
             raise XGBoostError(
                 f"The number of features must be the same as in `ref`: {self.num_col()} and {ref.num_col()}."
             )
-        return ref.binned(self._ctx, self.max_bin).cuts
+        return ref._cuts_for(self._ctx, self.max_bin)
 
     def _forget_bins(self) -> None:
         """The data is gone: bins stay."""

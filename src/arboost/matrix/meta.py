@@ -47,9 +47,12 @@ class MetaInfo:
         self._feature_types: list[str] | None = None
 
     def set_label(self, data: Any) -> None:
+        """Labels; of several targets a row may lack some: NaN."""
         label = self._per_row(data, "label", many=True)
-        if label is not None and not np.isfinite(label).all():
-            raise XGBoostError("Label contains NaN, infinity or a value too large.")
+        if label is not None:
+            may_lack = label.ndim == 2 and label.shape[1] > 1
+            if np.isinf(label).any() or (not may_lack and np.isnan(label).any()):
+                raise XGBoostError("Label contains NaN, infinity or a value too large.")
         self.label = label
 
     def set_weight(self, data: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from arboost.kernels.cpu import metric as kernels
 from arboost.kernels.cpu import sums
-from arboost.metrics.base import Metric, as_float32, register, require_label
+from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.metrics.multiclass import class_arrays
 from arboost.runtime import settings
 from arboost.runtime.context import Context
@@ -26,7 +26,8 @@ class _AreaUnderCurve(Metric):
         label = require_label(label, self.name)
         pred = as_float32(pred)
         if label.size and pred.size == label.size:
-            value = self._evaluate_binary(ctx, pred.reshape(-1), label.reshape(-1), weight)
+            found = flatten_targets(pred, label, weight)
+            value = self._evaluate_binary(ctx, *found) if len(found[0]) else math.nan
         elif label.size and label.size == len(pred):
             value = self._evaluate_classes(ctx, *class_arrays(pred, label, self.name), weight)
         elif label.size:

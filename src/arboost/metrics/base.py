@@ -101,3 +101,17 @@ def require_label(label: np.ndarray | None, name: str) -> np.ndarray:
     if label is None:
         raise XGBoostError(f"label set cannot be empty: {name} needs labels.")
     return as_float32(label)
+
+
+def flatten_targets(
+    pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Predictions, labels and weights of all rows and targets in one row; those without a label (NaN) are left out."""
+    may_lack = label.ndim == 2 and label.shape[1] > 1
+    pred, label = pred.reshape(-1), label.reshape(-1)
+    if weight is not None and weight.size != label.size:
+        weight = np.repeat(weight, label.size // max(weight.size, 1))
+    if may_lack and np.isnan(label.sum(dtype=np.float64)):
+        is_kept = ~np.isnan(label)
+        pred, label, weight = pred[is_kept], label[is_kept], None if weight is None else weight[is_kept]
+    return pred, label, weight

@@ -8,7 +8,7 @@ import numpy as np
 
 from arboost.kernels.cpu import expectile, sums
 from arboost.kernels.cpu import metric as rows
-from arboost.metrics.base import Metric, as_float32, register, require_label
+from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -36,7 +36,10 @@ class MeanMetric(Metric):
                 f"label and prediction size not match for {self.name}: {label.size} labels, {pred.size} predictions; "
                 "hint: use merror or mlogloss for multi-class classification."
             )
-        pred, label, weight = pred.reshape(-1), label.reshape(-1), _spread(weight, label)
+        n_entries = label.size
+        pred, label, weight = flatten_targets(pred, label, weight)
+        if n_entries and not label.size:
+            return math.nan  # not one label: nothing is known
         return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
 
 

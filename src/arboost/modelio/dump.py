@@ -1,8 +1,8 @@
 """Trees as text, JSON or Graphviz dot, in the words of XGBoost's `get_dump`.
 
 Numbers have nine significant digits. Nodes are visited in preorder by a stack, so depth is no limit. Where XGBoost's
-output cannot be read by a machine, ours can: an infinite threshold is `Infinity` in JSON, a backslash in a name is
-always escaped, and an integer threshold beyond 32 bits keeps its value.
+output cannot be read by a machine, ours can: an infinite threshold is `Infinity` in JSON, a leaf's list of weights is
+whole there, a backslash in a name is always escaped, and an integer threshold beyond 32 bits keeps its value.
 """
 
 import json
@@ -136,6 +136,7 @@ class TreeView:
         self.default_left = tree.default_left.tolist()
         self.feature = tree.feature.tolist()
         self.threshold = tree.threshold.tolist()
+        self.vectors = tree.vectors.tolist()
         self.gain = tree.gain.tolist()
         self.cover = tree.cover.tolist()
         runs = zip(tree.categories_segments.tolist(), tree.categories_sizes.tolist(), strict=True)
@@ -150,6 +151,13 @@ class TreeView:
 
     def is_leaf(self, node: int) -> bool:
         return self.left[node] == -1
+
+    def leaf(self, node: int) -> str:
+        """A leaf's weight, or its weights as XGBoost prints them: of more than three, the middle is left out."""
+        if not self.vectors:
+            return format_number(self.threshold[node])
+        words = [format_number(weight) for weight in self.vectors[node]]
+        return f"[{', '.join(words if len(words) <= 3 else [*words[:2], '...', words[-1]])}]"
 
     def feature_name(self, node: int) -> str:
         """The name of the feature that the node tests, as the user gave it."""
@@ -229,7 +237,7 @@ def _dump_text(view: TreeView, with_stats: bool) -> str:
             continue
         if view.is_leaf(node):
             stats = f",cover={format_number(view.cover[node])}" if with_stats else ""
-            lines.append(f"{depth * chr(9)}{node}:leaf={format_number(view.threshold[node])}{stats}\n")
+            lines.append(f"{depth * chr(9)}{node}:leaf={view.leaf(node)}{stats}\n")
             continue
         yes, no = view.yes_no(node)
         indicator = view.type(node) == "i"
@@ -255,7 +263,10 @@ def _dump_json(view: TreeView, with_stats: bool) -> str:
         parts.append(indent if depth == 0 else f"\n{indent}" if first_child else f", \n{indent}")
         if view.is_leaf(node):
             stats = f', "cover": {_json_number(view.cover[node])} ' if with_stats else ""
-            parts.append(f'{{ "nodeid": {node}, "leaf": {_json_number(view.threshold[node])} {stats}}}')
+            weights = view.vectors[node] if view.vectors else [view.threshold[node]]
+            weight = ", ".join(map(_json_number, weights))
+            weight = f"[{weight}]" if view.vectors else weight
+            parts.append(f'{{ "nodeid": {node}, "leaf": {weight} {stats}}}')
             first_child = False
             continue
         parts.append(_json_split(view, node, depth))
@@ -335,7 +346,7 @@ def _dump_dot(view: TreeView, with_stats: bool, options: _DotOptions) -> str:
             continue
         if view.is_leaf(node):
             stats = f"\ncover={format_number(view.cover[node])}" if with_stats else ""
-            label = f"leaf={format_number(view.threshold[node])}{stats}"
+            label = f"leaf={view.leaf(node)}{stats}"
             blocks.append(f'\n    {node} [ label="{label}" {options.leaf_params}]\n')
             continue
         stats = ""

@@ -40,6 +40,13 @@ class Ensemble:
     feature_types: Sequence[str] | None = None
     categories: Categories | None = None
 
+    def __post_init__(self) -> None:
+        """Exports have one weight a leaf: a tree with vectors is written once for every target."""
+        if any(tree.has_vectors for tree in self.trees):
+            pairs = [p for t, i in zip(self.trees, self.tree_info, strict=True) for p in t.per_target(i)]
+            object.__setattr__(self, "trees", [tree for tree, _ in pairs])
+            object.__setattr__(self, "tree_info", [target for _, target in pairs])
+
     @property
     def n_outputs(self) -> int:
         """Columns of the margin."""

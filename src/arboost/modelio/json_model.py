@@ -16,7 +16,6 @@ from arboost.modelio.json_text import DoubleRoundingError, is_midpoint, nearest_
 from arboost.modelio.schema import (
     BOOSTERS,
     CATEGORY_DTYPES,
-    DELETED,
     FORMAT_VERSION,
     MAX_INT32,
     MODEL_PATH,
@@ -25,12 +24,11 @@ from arboost.modelio.schema import (
     check_model,
     fail,
 )
-from arboost.tree.model import NO_PARENT, Tree
+from arboost.tree.model import DELETED, NO_PARENT, NO_THRESHOLD, Tree
 
 _REQUIRED = object()
 _MAX_OBJECTIVE_DEPTH = 8
 _FLOAT32 = np.finfo(np.float32)
-_NO_THRESHOLD = np.float32(1e-45)  # XGBoost's filler for the threshold of a categorical split
 _INTEGER = re.compile(r"-?[0-9]{1,10}")
 
 
@@ -89,7 +87,9 @@ class _Fields:
             return default
         return _int_array(self.get(key), dtype, self.path(key))
 
-    def floats(self, key: str, finite: bool = True) -> np.ndarray:
+    def floats(self, key: str, finite: bool = True, default: np.ndarray | None = None) -> np.ndarray:
+        if default is not None and key not in self._value:
+            return default
         return _float_array(self.get(key), self.path(key), finite)
 
 
@@ -193,6 +193,7 @@ def from_dict(doc: Any) -> SavedModel:
     if name != "gblinear":
         trees, num_parallel_tree = _read_trees(forest)
         tree_info = forest.ints("tree_info", np.int32).tolist()
+        tree_weights = tree_weights[: len(trees)]  # a model that XGBoost has updated holds those of the old trees too
     model = SavedModel(
         n_features=n_features,
         objective=_read_objective(learner.child("objective")),
@@ -302,8 +303,7 @@ def _read_tree(fields: _Fields) -> Tree:
     """One tree; lengths and links are checked later by check_tree."""
     param = fields.child("tree_param")
     n_nodes = param.param("num_nodes", lower=1)
-    if param.param("size_leaf_vector", lower=0, default=0) > 1:
-        fail(param.path("size_leaf_vector"), "gbtree with vector leaves (multi_output_tree) is not supported yet")
+    n_targets = param.param("size_leaf_vector", lower=0, default=0)
     left = fields.ints("left_children", np.int32)
     if len(left) != n_nodes:
         fail(fields.path("left_children"), f"{len(left)} entries where num_nodes is {n_nodes}")
@@ -314,32 +314,66 @@ def _read_tree(fields: _Fields) -> Tree:
     threshold = fields.floats("split_conditions", finite=False)
     if np.any(split_type):
         if split_type.shape == threshold.shape:
-            threshold[(split_type == 1) & np.isnan(threshold)] = _NO_THRESHOLD  # 1.x wrote NaN
+            threshold[(split_type == 1) & np.isnan(threshold)] = NO_THRESHOLD  # 1.x wrote NaN
     else:
         if len(split_type) not in (0, n_nodes):
             fail(fields.path("split_type"), f"{len(split_type)} entries where num_nodes is {n_nodes}")
         split_type = np.zeros(0, np.uint8)
+    right = fields.ints("right_children", np.int32)
+    base_weight, vectors = fields.floats("base_weights"), np.zeros((0, 0), np.float32)
+    zeros = None
+    if n_targets > 1:
+        base_weight, vectors, right = _read_vectors(fields, n_targets, left, right, base_weight)
+        zeros = np.zeros(n_nodes, np.float32)
     tree = Tree(
         left=left,
-        right=fields.ints("right_children", np.int32),
+        right=right,
         parent=parent,
         feature=fields.ints("split_indices", np.int32),
         threshold=threshold,
         default_left=fields.ints("default_left", np.uint8),
-        gain=fields.floats("loss_changes"),
-        cover=fields.floats("sum_hessian"),
-        base_weight=fields.floats("base_weights"),
+        gain=fields.floats("loss_changes", default=zeros),
+        cover=fields.floats("sum_hessian", default=zeros),
+        base_weight=base_weight,
         n_features=param.param("num_feature", lower=0),
         split_type=split_type,
         categories=fields.ints("categories", np.int32, np.zeros(0, np.int32)),
         categories_nodes=fields.ints("categories_nodes", np.int32, np.zeros(0, np.int32)),
         categories_segments=fields.ints("categories_segments", np.int64, np.zeros(0, np.int64)),
         categories_sizes=fields.ints("categories_sizes", np.int64, np.zeros(0, np.int64)),
+        vectors=vectors,
     )
     n_deleted = _count_deleted(tree)
     if param.param("num_deleted", lower=0, default=n_deleted) != n_deleted:
         fail(param.path("num_deleted"), f"differs from the {n_deleted} nodes that are marked as deleted")
     return tree
+
+
+def _read_vectors(
+    fields: _Fields, n_targets: int, left: np.ndarray, right: np.ndarray, base_weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """base_weight and vectors, (n_nodes, n_targets), and right children.
+
+    In files a leaf's right child is its place among the leaf_weights. XGBoost before 3.2 had none of this, nor gains
+    and hessians: a leaf's weights were its base_weights.
+    """
+    n_nodes = len(left)
+    if base_weight.size != n_nodes * n_targets:
+        fail(fields.path("base_weights"), f"{base_weight.size} entries for {n_nodes} nodes of {n_targets} targets")
+    base_weight = base_weight.reshape(n_nodes, n_targets)
+    if right.shape != left.shape:
+        fail(fields.path("right_children"), f"{right.size} entries for {n_nodes} nodes")
+    is_leaf = left == -1
+    vectors = np.where(is_leaf[:, None], base_weight, np.float32(0))
+    if "leaf_weights" in fields:
+        weights, place = fields.floats("leaf_weights"), right[is_leaf]
+        n_leaves = int(np.count_nonzero(is_leaf))
+        if weights.size != n_leaves * n_targets:
+            fail(fields.path("leaf_weights"), f"{weights.size} entries for {n_leaves} leaves of {n_targets} targets")
+        if not np.array_equal(np.sort(place), np.arange(n_leaves)):
+            fail(fields.path("right_children"), f"the places of the leaves must be 0 to {n_leaves - 1}, each once")
+        vectors[is_leaf] = weights.reshape(n_leaves, n_targets)[place]
+    return base_weight, vectors, np.where(is_leaf, np.int32(-1), right)
 
 
 def _count_deleted(tree: Tree) -> int:
@@ -465,18 +499,25 @@ def _write_tree(tree: Tree, tree_id: int) -> dict[str, Any]:
     """One tree's arrays under XGBoost's names."""
     n_nodes = tree.n_nodes
     split_type = tree.split_type if len(tree.split_type) else np.zeros(n_nodes, np.uint8)
+    parent, right, extra = tree.parent, tree.right, {}
+    if tree.has_vectors:
+        is_leaf = tree.left == -1
+        right = np.where(is_leaf, np.cumsum(is_leaf) - 1, tree.right)
+        parent = np.where(parent == NO_PARENT, -1, parent)
+        extra = {"leaf_weights": tree.vectors[is_leaf].astype(np.float32).ravel()}
     return {
-        "base_weights": _finite(tree.base_weight),
+        "base_weights": _finite(tree.base_weight).ravel(),
         "categories": tree.categories.astype(np.int32),
         "categories_nodes": tree.categories_nodes.astype(np.int32),
         "categories_segments": tree.categories_segments.astype(np.int64),
         "categories_sizes": tree.categories_sizes.astype(np.int64),
         "default_left": tree.default_left.astype(np.uint8),
         "id": tree_id,
+        **extra,
         "left_children": tree.left.astype(np.int32),
         "loss_changes": _finite(tree.gain),
-        "parents": tree.parent.astype(np.int32),
-        "right_children": tree.right.astype(np.int32),
+        "parents": parent.astype(np.int32),
+        "right_children": right.astype(np.int32),
         "split_conditions": tree.threshold.astype(np.float32),
         "split_indices": tree.feature.astype(np.int32),
         "split_type": split_type.astype(np.uint8),
@@ -485,7 +526,7 @@ def _write_tree(tree: Tree, tree_id: int) -> dict[str, Any]:
             "num_deleted": str(_count_deleted(tree)),
             "num_feature": str(tree.n_features),
             "num_nodes": str(n_nodes),
-            "size_leaf_vector": "1",
+            "size_leaf_vector": str(tree.n_targets),
         },
     }
 

@@ -12,10 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from arboost.runtime.errors import ModelFileError
-from arboost.tree.model import NO_PARENT, Tree
+from arboost.tree.model import DELETED, NO_PARENT, Tree
 
 FORMAT_VERSION = (3, 2, 0)  # the XGBoost release whose layout we write
-DELETED = 2147483647  # split index of a node that pruning has cut off; it keeps its place, nothing points to it
 MAX_INT32 = 2147483647
 MAX_CATEGORY = 1 << 24  # categories travel as float32, exact only below 2^24
 MAX_GROUPS = 1 << 20  # outputs of a model without trees; with trees, every output has a tree in the file
@@ -113,7 +112,7 @@ def check_model(model: SavedModel) -> None:
     _check_linear(model)
     _check_rounds(model)
     for i, tree in enumerate(model.trees):
-        check_tree(tree, model.n_features, f"{MODEL_PATH}.trees[{i}]")
+        check_tree(tree, model.n_features, f"{MODEL_PATH}.trees[{i}]", model.n_groups)
     if model.cats is not None:
         _check_cats(model.cats, model.n_features)
 
@@ -126,6 +125,8 @@ def _check_tree_weights(model: SavedModel) -> None:
         fail(path, f"{len(weights)} weights for {wanted} trees of a {model.booster} model")
     if not np.all(np.isfinite(np.asarray(weights, np.float64))):
         fail(path, "a weight that is not a finite number")
+    if wanted and any(tree.has_vectors for tree in model.trees):
+        fail(f"{MODEL_PATH}.trees", "a dart model has no trees with vectors in their leaves")
 
 
 def _check_linear(model: SavedModel) -> None:
@@ -189,18 +190,34 @@ def _check_rounds(model: SavedModel) -> None:
         if n_groups > MAX_GROUPS:
             fail(f"{PARAM_PATH}.num_class", f"{n_groups} outputs in a model without trees")
         return
-    trees_of_round = np.diff(ptr)
-    if n_groups > n_trees or np.any(trees_of_round % n_groups):
+    trees_of_round, is_plain = np.diff(ptr), _plain_trees(model, ptr)
+    trees_of_round, group_of_tree = trees_of_round[is_plain[ptr[:-1]]], group_of_tree[is_plain]
+    if not len(group_of_tree):
+        return
+    if n_groups > len(group_of_tree) or np.any(trees_of_round % n_groups):
         fail(path, f"a round whose number of trees is not a multiple of the {n_groups} outputs")
     round_of_tree = np.repeat(np.arange(len(trees_of_round)), trees_of_round)
-    # at most n_trees cells, because every round has at least n_groups trees
+    # at most as many cells as trees, because every round has at least n_groups trees
     counts = np.bincount(round_of_tree * n_groups + group_of_tree, minlength=len(trees_of_round) * n_groups)
     if np.any(counts.reshape(-1, n_groups) != (trees_of_round // n_groups)[:, None]):
         fail(f"{MODEL_PATH}.tree_info", "a round in which not every output has the same number of trees")
 
 
-def check_tree(tree: Tree, n_features: int, path: str = "tree") -> None:
-    """Raise ModelFileError unless the arrays describe one tree that a walk from the root always leaves by a leaf."""
+def _plain_trees(model: SavedModel, ptr: np.ndarray) -> np.ndarray:
+    """Which trees belong to one output; all others of their round do too, or serve all outputs."""
+    has_vectors = np.array([tree.has_vectors for tree in model.trees])
+    if np.any(np.logical_or.reduceat(has_vectors, ptr[:-1]) != np.logical_and.reduceat(has_vectors, ptr[:-1])):
+        fail(f"{MODEL_PATH}.iteration_indptr", "a round of trees with vectors in their leaves and trees without")
+    if np.any(np.asarray(model.tree_info)[has_vectors]):
+        fail(f"{MODEL_PATH}.tree_info", "a tree with vectors in its leaves must have output 0: it serves all")
+    return ~has_vectors
+
+
+def check_tree(tree: Tree, n_features: int, path: str = "tree", n_targets: int | None = None) -> None:
+    """Raise ModelFileError unless the arrays describe one tree that a walk from the root always leaves by a leaf.
+
+    `n_targets` are those of the model, which the vectors in a tree's leaves must have; None: any number.
+    """
     n_nodes = tree.n_nodes
     if tree.n_features > n_features:
         fail(f"{path}.tree_param.num_feature", f"{tree.n_features} features in a model of {n_features}")
@@ -214,17 +231,34 @@ def check_tree(tree: Tree, n_features: int, path: str = "tree") -> None:
         "default_left": tree.default_left,
         "loss_changes": tree.gain,
         "sum_hessian": tree.cover,
-        "base_weights": tree.base_weight,
     }
     if len(tree.split_type):
         per_node["split_type"] = tree.split_type
     for name, values in per_node.items():
         if values.shape != (n_nodes,):
             fail(f"{path}.{name}", f"{values.size} entries for {n_nodes} nodes")
+    _check_weights(tree, n_targets, path)
     is_leaf = tree.left == -1
     _check_links(tree, is_leaf, path)
     _check_nodes(tree, is_leaf, n_features, path)
     _check_categories(tree, path)
+
+
+def _check_weights(tree: Tree, n_targets: int | None, path: str) -> None:
+    """One weight a node, or one for every target of the model."""
+    shape: tuple[int, ...] = (tree.n_nodes,)
+    if tree.has_vectors:
+        if n_targets not in (None, tree.n_targets):
+            fail(f"{path}.tree_param.size_leaf_vector", f"{tree.n_targets} in a model of {n_targets} outputs")
+        shape = (tree.n_nodes, tree.n_targets)
+        if tree.vectors.shape != shape:
+            fail(f"{path}.leaf_weights", f"{tree.vectors.size} entries for {tree.n_nodes} nodes")
+        if not np.all(np.isfinite(tree.vectors)):
+            fail(f"{path}.leaf_weights", "a weight that is not a finite number")
+        if len(tree.categories_nodes) or np.any(tree.split_type):
+            fail(f"{path}.categories_nodes", "a tree with vectors in its leaves cannot split by categories")
+    if tree.base_weight.shape != shape:
+        fail(f"{path}.base_weights", f"{tree.base_weight.size} entries for {tree.n_nodes} nodes")
 
 
 def _check_links(tree: Tree, is_leaf: np.ndarray, path: str) -> None:

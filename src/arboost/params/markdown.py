@@ -45,8 +45,6 @@ def _remarks(param: Param) -> list[str]:
     remarks = []
     if param.used_by:
         remarks.append("Read by " + ", ".join(f"`{name}`" for name in param.used_by) + ".")
-    if param.not_yet:
-        remarks.append("Not available yet: " + ", ".join(f"`{name}`" for name in param.not_yet) + ".")
     if not param.supported:
         remarks.append("Not available yet.")
     if not param.has_effect:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from arboost.params.spec import closest
-from arboost.params.table import ALIASES, HINTS, LINEAR_UPDATERS, PARAMS, REMOVED
+from arboost.params.table import ALIASES, HINTS, LINEAR_UPDATERS, PARAMS, REMOVED, TREE_GROWERS, TREE_MODIFIERS
 from arboost.runtime import settings
 from arboost.runtime.errors import XGBoostError
 
@@ -40,10 +40,16 @@ class TreeParams(NamedTuple):
     colsample_bynode: float
     num_parallel_tree: int
     tree_method: str
+    sketch_eps: float | None  # None: max_bin
+    sketch_proposal: str
+    process_type: str
+    updater: tuple[str, ...]  # steps that the user named; none: those of tree_method
+    refresh_leaf: bool
     max_cat_to_onehot: int
     max_cat_threshold: int
     monotone_constraints: Any  # as the user wrote them: names need the data
     interaction_constraints: Any
+    enable_bundle: bool
 
 
 class DartParams(NamedTuple):
@@ -134,10 +140,10 @@ _NOT_FOR_TREES_ALONE = frozenset({"eta", "reg_lambda", "reg_alpha", "updater"})
 def _default(name: str) -> Any:
     """A table default as the parser would return it (floats rounded to float32)."""
     param = PARAMS[name]
-    return param.parse(param.default) if param.type is float else param.default
+    return param.parse(param.default) if param.type is float and param.default is not None else param.default
 
 
-_TREE_DEFAULTS = TreeParams(**{name: _default(name) for name in TreeParams._fields})
+_TREE_DEFAULTS = TreeParams(**{name: _default(name) for name in TreeParams._fields})._replace(updater=())
 _LEARNER_DEFAULTS = LearnerParams(**{name: _default(name) for name in LearnerParams._fields})
 _DART_DEFAULTS = DartParams(**{name: _default(name) for name in DartParams._fields})
 
@@ -270,7 +276,9 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
     current = settings.current()
     learner: dict[str, Any] = {"verbosity": current.verbosity, "nthread": current.nthread}
     learner.update((name, value) for name, value in given.items() if name in _LEARNER_FIELDS)
-    tree = {name: value for name, value in given.items() if name in _TREE_FIELDS}
+    tree = {name: value for name, value in given.items() if name in _TREE_FIELDS and name != "updater"}
+    if learner.get("booster", _LEARNER_DEFAULTS.booster) != "gblinear":
+        tree |= _steps(given.get("updater", ""), tree.get("process_type", "default"))
     objective = learner.get("objective", _LEARNER_DEFAULTS.objective)
     if objective == "count:poisson":
         step = given.get("max_delta_step", PARAMS["max_delta_step"].parse(POISSON_MAX_DELTA_STEP))
@@ -317,12 +325,48 @@ def _check_together(learner: LearnerParams) -> None:
         raise XGBoostError("value 0 for Parameter huber_slope: the slope for pseudo huber cannot be 0.")
 
 
+def _steps(updater: Any, process_type: str) -> dict[str, Any]:
+    """What `updater` says about growing or changing trees; XGBoost takes its word before `tree_method`'s."""
+    if not isinstance(updater, str):
+        raise XGBoostError(f"Unknown tree updater {updater!r}: updater is a text, names separated by commas.")
+    names = tuple(name.strip() for name in updater.split(",") if name.strip())
+    if process_type == "default":
+        names = tuple(name for name in names if name != "sync")  # workers always have the same trees here
+    methods = {name: method for method, name in TREE_GROWERS.items()}
+    for name in names:
+        if name in LINEAR_UPDATERS:
+            raise XGBoostError(f"Unknown tree updater {name}: it belongs to booster='gblinear'.")
+        if name not in methods and name not in TREE_MODIFIERS:
+            known = ", ".join((*methods, *TREE_MODIFIERS))
+            raise XGBoostError(f"Unknown tree updater {name}. There are {known}.{closest(name, (*methods, 'refresh'))}")
+    growers = [name for name in names if name in methods]
+    if process_type == "update":
+        if growers or not names:
+            wrong = growers[0] if growers else TREE_GROWERS["hist"]
+            raise XGBoostError(
+                f"Updater: `{wrong}` can not be used to modify existing trees. Set `process_type` to `default` if you "
+                "want to build new trees, or `updater` to `refresh`, `prune` or `refresh,prune`."
+            )
+        return {"updater": names}
+    if not names:
+        return {}
+    if names[0] not in methods or len(growers) > 1:
+        raise XGBoostError(
+            f"Updater: `{names[0]}` can not be used to create new trees. Set `process_type` to `update` if you want to "
+            "update existing trees."
+            if names[0] not in methods
+            else f"updater {updater!r} grows every tree twice: name one of {', '.join(growers)}."
+        )
+    steps: dict[str, Any] = {"updater": names, "tree_method": methods[names[0]]}
+    if names[0] == TREE_GROWERS["exact"] and "prune" not in names:
+        steps["gamma"] = 0.0  # growing exact trees does not look at it, pruning them does
+    return steps
+
+
 def _check_updater(resolved: Resolved) -> None:
     """A linear model has updaters of its own, and one of them cannot choose features by their gradients."""
     linear, updater = resolved.linear, str(resolved.given.get("updater", ""))
     if resolved.learner.booster != "gblinear":
-        if updater in LINEAR_UPDATERS:
-            raise XGBoostError(f"Unknown tree updater {updater}: it belongs to booster='gblinear'.")
         return
     if linear.updater not in LINEAR_UPDATERS:
         raise XGBoostError(f"Unknown linear updater {updater}: use {' or '.join(LINEAR_UPDATERS)}.")

@@ -40,7 +40,6 @@ class Param:
     group: str = "tree"
     complaint: str = "Invalid Input"  # how the error about a wrong choice begins
     supported: bool = True  # False: known, and refused when set to anything but `default` or `harmless`
-    not_yet: tuple[str, ...] = ()  # choices that are known and refused
     harmless: Callable[[Any], bool] | None = None  # other spellings of the default of an unsupported parameter
     used_by: tuple[str, ...] = ()  # boosters, objectives or metrics that read it; empty: always read
     has_effect: bool = True  # False: accepted because XGBoost accepts it; changes nothing here
@@ -50,7 +49,10 @@ class Param:
         shown = self.name if spelled is None or spelled == self.name else f"{spelled} ({self.name})"
         parsed = _PARSERS[self.type](self, value, shown)
         if not self.supported and not self._is_default(value, parsed):
-            raise XGBoostError(_not_yet(shown, value, "leave it unset"))
+            raise XGBoostError(
+                f"Parameter {shown}: the value {value!r} is known to XGBoost but not available in this version of "
+                "arboost; leave it unset."
+            )
         return parsed
 
     def _is_default(self, value: Any, parsed: Any) -> bool:
@@ -72,13 +74,6 @@ class Param:
 
 def _number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
-
-
-def _not_yet(shown: str, value: Any, instead: str) -> str:
-    return (
-        f"Parameter {shown}: the value {value!r} is known to XGBoost but not available in this version of arboost; "
-        f"{instead}."
-    )
 
 
 def _bad_format(shown: str, expected: str, value: Any) -> XGBoostError:
@@ -178,9 +173,6 @@ def _parse_choice(param: Param, value: Any, shown: str) -> str:
         raise XGBoostError(
             f"{param.complaint}: {value!r} for {shown}, valid values are: {{{param.bounds}}}.{suggestion}"
         )
-    if choice in param.not_yet:
-        available = ", ".join(repr(name) for name in choices if name not in param.not_yet)
-        raise XGBoostError(_not_yet(shown, value, f"use {'one of ' if ',' in available else ''}{available}"))
     return value
 
 

@@ -1,8 +1,8 @@
 """Every parameter, once: XGBoost's names, aliases, defaults, bounds and choices, in our words.
 
-Bounds and defaults are those of XGBoost 3.2 (tests compare them with the installed one). Parameters and choices
-that the engine cannot honour yet are listed too, so that they are known: `supported=False` refuses any value but
-the default, `not_yet` refuses single choices. `used_by` says which booster, objective or metric reads a parameter.
+Bounds and defaults are those of XGBoost 3.2 (tests compare them with the installed one). Parameters
+that the engine cannot honour are listed too, so that they are known: `supported=False` refuses any value but
+the default. `used_by` says which booster, objective or metric reads a parameter.
 `python -m arboost parameters` prints the table as Markdown.
 """
 
@@ -32,9 +32,10 @@ OBJECTIVES = (
     "rank:map",
     "rank:pairwise",
 )
-OBJECTIVES_NOT_YET: tuple[str, ...] = ()
 
 LINEAR_UPDATERS = ("shotgun", "coord_descent")
+TREE_GROWERS = {"exact": "grow_colmaker", "approx": "grow_histmaker", "hist": "grow_quantile_histmaker"}
+TREE_MODIFIERS = ("refresh", "prune")
 
 GROUPS = {
     "general": "General",
@@ -167,9 +168,9 @@ _TREE = (
         "sampling_method",
         str,
         "uniform",
-        "How rows are drawn: all alike, or in proportion to the size of their gradient.",
+        "How rows are drawn: all alike, or in proportion to sqrt(g^2 + lambda h^2), which allows for a smaller "
+        "`subsample` (0.1 and more).",
         choices=("uniform", "gradient_based"),
-        not_yet=("gradient_based",),
     ),
     Param("colsample_bytree", float, 1.0, "Fraction of the features drawn for a tree.", lower=0, upper=1),
     Param("colsample_bylevel", float, 1.0, "Fraction of the tree's features drawn for a level.", lower=0, upper=1),
@@ -181,7 +182,25 @@ _TREE = (
         "How splits are found: `hist` (what `auto` means) on bins made once, `approx` on bins made every round, "
         "`exact` on sorted values.",
         choices=("auto", "exact", "approx", "hist"),
-        not_yet=("exact", "approx"),
+    ),
+    Param(
+        "sketch_eps",
+        float,
+        None,
+        "With `tree_method=approx`: no bin between two candidates may hold more than this part of the weight, so about "
+        "1 / sketch_eps candidates per feature (at most 65,534). Not set: `max_bin` bins. XGBoost no longer has it.",
+        lower=0,
+        upper=1,
+        lower_open=True,
+        upper_open=True,
+    ),
+    Param(
+        "sketch_proposal",
+        str,
+        "global",
+        "With `tree_method=approx`: candidates are proposed once for a tree, or anew for every node from its own rows, "
+        "which needs fewer of them. XGBoost has no such parameter.",
+        choices=("global", "local"),
     ),
     Param("num_parallel_tree", int, 1, "Trees grown in every round: above 1, a boosted random forest.", lower=1),
     Param(
@@ -200,20 +219,19 @@ _TREE = (
         "updater",
         object,
         "",
-        "Names of the steps that build or change trees; follows from `tree_method` unless set. With `gblinear`: "
-        "`shotgun` or `coord_descent`, which are the same here.",
-        supported=False,
-        harmless=lambda value: value in ("", "grow_quantile_histmaker", *LINEAR_UPDATERS),
+        "Names of the steps that grow or change trees, separated by commas; follows from `tree_method` unless set. "
+        "With `process_type=update`: `refresh` (statistics and leaves from new data), `prune` (take back splits that "
+        "gain less than `gamma` or lie deeper than `max_depth`). With `gblinear`: `shotgun` or `coord_descent`, which "
+        "are the same here.",
     ),
     Param(
         "process_type",
         str,
         "default",
-        "Grow new trees, or go over the trees of an existing model.",
+        "Grow new trees, or go over the trees of an existing model (`xgb_model`) with the steps of `updater`.",
         choices=("default", "update"),
-        not_yet=("update",),
     ),
-    Param("refresh_leaf", bool, True, "Whether refreshing a tree also changes its leaves.", has_effect=False),
+    Param("refresh_leaf", bool, True, "Whether refreshing a tree also changes its leaves."),
     Param(
         "max_cat_to_onehot",
         int,
@@ -230,6 +248,13 @@ _TREE = (
         lower=1,
         upper=2**64 - 1,
         has_effect=False,
+    ),
+    Param(
+        "enable_bundle",
+        bool,
+        True,
+        "Whether features of which no row has two (one-hot columns, counts that are mostly zero) share a column while "
+        "training: faster, the same model. LightGBM's name; XGBoost has no such parameter.",
     ),
     Param("extmem_single_page", bool, False, "Whether pages from disk are put together for a GPU.", has_effect=False),
     Param(
@@ -250,8 +275,7 @@ _LEARNER = (
         str,
         "reg:squarederror",
         "The loss that is minimised, and the shape of the prediction.",
-        choices=OBJECTIVES + OBJECTIVES_NOT_YET,
-        not_yet=OBJECTIVES_NOT_YET,
+        choices=OBJECTIVES,
         complaint="Unknown objective function",
         group="learner",
     ),
@@ -299,7 +323,6 @@ _LEARNER = (
         "one_output_per_tree",
         "With several outputs: a tree for each, or trees whose leaves hold all of them.",
         choices=("one_output_per_tree", "multi_output_tree"),
-        not_yet=("multi_output_tree",),
         group="learner",
     ),
     Param(

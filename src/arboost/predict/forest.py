@@ -23,6 +23,7 @@ class Forest:
         self._has_categories = any(len(tree.categories_nodes) for tree in trees)
         self._sources, self._targets = trees, targets
         self._explainer: Explainer | None = None
+        self._leaf_vectors: np.ndarray | None = None
         depths = [tree.depth() for tree in trees]
         node = leaf = 0
         for record, tree, depth, target in zip(self.trees, trees, depths, targets, strict=True):
@@ -44,6 +45,20 @@ class Forest:
             ops.pack_tree(*source, t, self.trees, *out)
         if self._has_categories:
             self._pack_bitsets(trees)
+        if any(tree.has_vectors for tree in trees):
+            self._pack_vectors(trees)
+
+    def _pack_vectors(self, trees: list[Tree]) -> None:
+        """(n_leaves, K) weights; a tree of one target, which may stand beside, adds 0 to the others."""
+        n_targets = max(tree.n_targets for tree in trees)
+        self._leaf_vectors = np.zeros((len(self._leaf_weight), n_targets), np.float32)
+        stops = np.append(self.trees["leaf"][1:], len(self._leaf_weight))
+        for record, stop, tree in zip(self.trees, stops, trees, strict=True):
+            leaves = slice(record["leaf"], stop)
+            if tree.has_vectors:
+                self._leaf_vectors[leaves] = tree.vectors[self._leaf_node[leaves]]
+            else:
+                self._leaf_vectors[leaves, record["target"]] = self._leaf_weight[leaves]
 
     def _pack_bitsets(self, trees: list[Tree]) -> None:
         """Bitsets, and their places in the order of the packed nodes."""
@@ -60,15 +75,32 @@ class Forest:
     def explainer(self, n_features: int) -> Explainer:
         """The same trees packed for explanations; made on the first call."""
         if self._explainer is None:
-            self._explainer = Explainer(self._sources, self._targets, n_features)
+            kind = Explainer if self._leaf_vectors is None else _VectorExplainer
+            self._explainer = kind(self._sources, self._targets, n_features)
         return self._explainer
 
     def add_margins(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
         """margin (n, K) float32 += the chosen trees' weights for the float32 rows of `data`."""
         chosen = self.trees[trees]
-        if len(chosen):
+        if len(chosen) and self._leaf_vectors is not None:
+            self._add_vectors(ctx, data, trees, margin)
+        elif len(chosen):
             kernel = ops.predict_margins_mixed if self._has_categories else ops.predict_margins
             self._run(ctx, kernel, data, chosen, self._leaf_weight, margin)
+
+    def _add_vectors(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
+        assert self._leaf_vectors is not None
+        if not self._has_categories:
+            self._run(ctx, ops.predict_vectors, data, self.trees[trees], self._leaf_vectors, margin)
+            return
+        # trees of one target with categorical splits beside trees with vectors: too rare for a kernel of its own
+        leaves = np.zeros((len(data), len(self.trees[trees])), np.int32)
+        self.find_leaves(ctx, data, trees, leaves)
+        for tree, target, nodes in zip(self._sources[trees], self._targets[trees], leaves.T, strict=True):
+            if tree.has_vectors:
+                margin += tree.vectors[nodes]
+            else:
+                margin[:, target] += tree.threshold[nodes]
 
     def find_leaves(self, ctx: Context, data: np.ndarray, trees: slice, leaves: np.ndarray) -> None:
         """leaves (n, n_trees) int32 = the node where each row ends in each chosen tree."""
@@ -93,3 +125,27 @@ class Forest:
         else:
             grain = max(1, int(len(data) * _SMALL_WORK / work))
             ctx.run_ranges(len(data), grain, kernel, data, chosen, *nodes, leaf_values, out)
+
+
+class _VectorExplainer(Explainer):
+    """Explains a tree with vectors in its leaves as so many trees of one target."""
+
+    def __init__(self, trees: list[Tree], targets: list[int], n_features: int):
+        copies = [tree.per_target(target) for tree, target in zip(trees, targets, strict=True)]
+        self._first = np.cumsum([0, *map(len, copies)])
+        flat = [pair for pairs in copies for pair in pairs]
+        super().__init__([tree for tree, _ in flat], [target for _, target in flat], n_features)
+
+    def _copies(self, trees: slice) -> slice:
+        """The copies of the chosen trees, which lie side by side."""
+        start, stop, step = trees.indices(len(self._first) - 1)
+        assert step == 1
+        return slice(int(self._first[start]), int(self._first[max(start, stop)]))
+
+    def mean(self, trees: slice, n_targets: int) -> np.ndarray:
+        return super().mean(self._copies(trees), n_targets)
+
+    def _run(
+        self, ctx: Context, kernel: Callable, data: np.ndarray, trees: slice, args: tuple, out: np.ndarray
+    ) -> None:
+        super()._run(ctx, kernel, data, self._copies(trees), args, out)

@@ -84,7 +84,10 @@ def to_shap(trees: list[Tree], targets: list[int], base_margin: np.ndarray, obje
 def _to_shap_tree(tree: Tree, target: int, n_targets: int) -> dict[str, np.ndarray]:
     inner = tree.left >= 0
     values = np.zeros((tree.n_nodes, n_targets))
-    values[~inner, target] = tree.threshold[~inner]
+    if tree.has_vectors:
+        values[:] = tree.vectors
+    else:
+        values[~inner, target] = tree.threshold[~inner]
     below = np.nextafter(tree.threshold, np.float32(-np.inf))  # there, x <= threshold goes left
     return {
         "children_left": tree.left,

@@ -23,7 +23,7 @@ def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) ->
         value = [part for part in parts if part]
     try:
         directions = [int(direction) for direction in value]
-        if any(float(a) != b for a, b in zip(value, directions, strict=True)):
+        if any(float(a) != b or b not in (-1, 0, 1) for a, b in zip(value, directions, strict=True)):
             raise ValueError
     except (TypeError, ValueError):
         raise XGBoostError(
@@ -34,7 +34,7 @@ def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) ->
             f"The size of monotone_constraints, {len(directions)}, is larger than the number of features, {n_features}."
         )
     vector = np.zeros(n_features, np.int64)
-    vector[: len(directions)] = np.sign(directions)
+    vector[: len(directions)] = directions
     return vector
 
 

@@ -47,9 +47,10 @@ class GeneralSearch:
         feature_of, default_of = np.full(n_nodes, -1, np.int32), np.zeros(n_nodes, np.int32)
         bits = np.zeros((n_nodes, self._n_words), np.uint64)
         least, largest = np.full(n_nodes, -np.inf), np.full(n_nodes, np.inf)
-        self._per_node = (feature_of, default_of, bits, least, largest)
-        for new, kept in zip(self._per_node, old, strict=False):
+        fresh: tuple[np.ndarray, ...] = (feature_of, default_of, bits, least, largest)
+        for new, kept in zip(fresh, old, strict=False):
             new[: len(kept)] = kept
+        self._per_node = fresh
 
     def start_tree(self) -> None:
         """No node has a set of categories, the root is free."""

@@ -1,45 +1,32 @@
-"""THE growth loop: find splits, pop the nodes to open, open them, until none is left.
+"""Growing on histograms of bins: the growth loop of `loop.py` filled in for pages.
 
-It works on sets of nodes; both steps are one order each (kernels/cpu/level.py), and between them workers of a cluster
-add up their histograms. It knows neither threads nor devices: those live in the parts it calls. A grower is made
-once per training matrix and keeps its arrays from tree to tree.
+Both steps for a set of nodes are one order each (kernels/cpu/level.py), and between them workers of a cluster add up
+their histograms. A grower is made once per training matrix and keeps its arrays from tree to tree.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.kernels.cpu import expand, level, level_general, predict_bins
+from arboost.kernels.cpu import expand, level, level_general, predict_bins, routes
 from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.pool import Team
-from arboost.tree.columns import ColumnSampler
-from arboost.tree.constraints import Interactions, interaction_sets, monotone_vector
+from arboost.tree.constraints import monotone_vector
 from arboost.tree.driver import Driver
 from arboost.tree.general import GeneralSearch
 from arboost.tree.histstore import HistogramStore
+from arboost.tree.loop import NO_IDS, GrownTree, GrowthLoop
 from arboost.tree.model import NO_PARENT, Tree
 from arboost.tree.quantize import QuantizedGradients
 from arboost.tree.rowsets import RowSets
+from arboost.tree.shared import SharedColumns
 
-_NO_IDS = np.zeros(0, np.int32)
 TEAM_SLOTS = 20_000  # histogram slots to scan that are
 TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
 
 
-@dataclass
-class GrownTree:
-    """A finished tree and where the training rows ended up in it."""
-
-    tree: Tree
-    nodes: np.ndarray
-    leaves: np.ndarray  # leaves whose rows are a range of the row sets
-    last_splits: np.ndarray  # nodes at the depth limit: split, but their rows were not partitioned
-
-
-class TreeGrower:
+class TreeGrower(GrowthLoop):
     """Grows trees on one page of binned rows."""
 
     def __init__(
@@ -50,29 +37,31 @@ class TreeGrower:
         feature_weights: np.ndarray | None = None,
         feature_names: list[str] | None = None,
     ):
-        self._ctx = ctx
+        monotone = monotone_vector(params.monotone_constraints, feature_names, page.n_features)
+        is_plain = not (monotone.any() or page.cuts.is_categorical.any())
+        page = page if is_plain else page.unbundled(ctx)
+        super().__init__(ctx, params, page.n_features, feature_weights, feature_names)
         self._page = page
-        self._params = params
-        self._feature_weights = feature_weights
         self._row_bins = page.words.view(page.bin_dtype)
-        self._all_columns = ColumnSampler((1.0, 1.0, 1.0), page.n_features, None, 0)
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)
         bins = page.words if page.bin_dtype == np.uint8 else self._row_bins
-        self._page_arrays = (bins, page.all_columns, self._store.slot_ptr, page.n_bins)
+        self._page_arrays: tuple = (bins, page.all_columns, self._store.slot_ptr, page.n_bins, ())
+        self._shared = None if page.bundles is None else SharedColumns(ctx, page, self._store.slot_ptr)
+        if self._shared is not None:
+            self.rowsets.columns, self.rowsets.layout = self._shared.columns, self._shared.layout
+            self._page_arrays = (bins, self._shared.columns, self._store.slot_ptr, *self._shared.more_of_page)
+        self._has_sparse = page.sparse is not None
+        self._sampled: np.ndarray | None = None  # rows of the last sample, where all rows were partitioned
+        self._row_updates = page.n_columns + (len(page.sparse.slots) // max(1, page.n_rows) if page.sparse else 0)
         self._missing_code = page.missing_code
-        monotone = monotone_vector(params.monotone_constraints, feature_names, page.n_features)
-        is_plain = not (monotone.any() or page.cuts.is_categorical.any())
         self._general = None if is_plain else GeneralSearch(ctx, page, monotone)
-        sets = interaction_sets(params.interaction_constraints, feature_names, page.n_features)
-        self._interactions = Interactions(sets) if len(sets) else None
         self._team = Team(ctx.n_threads, level.carry_out if is_plain else level_general.carry_out)
-        self._nodes = np.zeros(256, NODE)
         self._make_search_arrays(64)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
-        self._params = params
+        super().set_params(params)
         if self._general is not None:
             self._general.set_params(params)
 
@@ -80,28 +69,16 @@ class TreeGrower:
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also orders the rows of the deepest leaves."""
-        params = self._params
-        self._columns = self._column_sampler(key)
-        self._reg, self._limits = self._make_reg(gradients), self._make_limits(gradients)
-        driver = Driver(params.max_leaves, params.grow_policy == "lossguide")
-        last_splits = _NO_IDS
-        try:
-            found = self._start(gradients, sampled)
-            while True:
-                driver.push(self._nodes, found)
-                batch = driver.pop(self._make_room(driver))
-                if not len(batch):
-                    break
-                if not partition_all and self._nodes[batch[0]]["depth"] + 1 == params.max_depth:
-                    # the depth limit closes all children of this batch: their rows are scored as they lie
-                    last_splits = np.concatenate([last_splits, batch])
-                    self._close(batch)
-                    found = _NO_IDS
-                else:
-                    found = self._open(batch)
-        finally:
-            self._team.stop()
-        return self._finish(last_splits)
+        if self._has_sparse:
+            # sparse features have no column for long: no row may be looked at again once the tree is grown
+            partition_all = True
+            self._sampled = sampled
+            if sampled is not None:
+                gradients, sampled = gradients.only(sampled), None
+        return super().grow(gradients, sampled, key, partition_all)
+
+    def _stop(self) -> None:
+        self._team.stop()
 
     def _start(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> np.ndarray:
         """The root: all (sampled) rows and their sums; returns it if it has a split."""
@@ -109,7 +86,7 @@ class TreeGrower:
         self._gradients = gradients
         n_rows = self.rowsets.reset(sampled)
         store.reset()
-        g, h = gradients.total(self._ctx, self.rowsets.current) if n_rows else (0, 0)
+        g, h = self._sum_root(gradients) if n_rows else (0, 0)
         root["start"], root["stop"], root["g"], root["h"] = 0, n_rows, g, h
         root["left"] = root["right"] = root["feature"] = root["parent"] = -1
         root["depth"] = root["gain"] = 0
@@ -122,21 +99,27 @@ class TreeGrower:
         store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
         self._bind()
         if not store.counts[expand.BUILDS]:
-            return _NO_IDS
-        if n_rows * self._page.n_features >= TEAM_UPDATES:
+            return NO_IDS
+        if n_rows * self._row_updates >= TEAM_UPDATES:
             self._team.start(self._args)
-        return self._carry_out(_NO_IDS, n_rows)
+        return self._carry_out(NO_IDS, n_rows)
+
+    def _sum_root(self, gradients: QuantizedGradients) -> tuple[int, int]:
+        return gradients.total(self._ctx, self.rowsets.current)
 
     def _open(self, batch: np.ndarray) -> np.ndarray:
         """Open the batch, and find splits for its children; returns those that have one."""
         n_rows = expand.count_rows(self._room_for(len(batch)), batch)
+        if self._has_sparse:
+            assert self._shared is not None
+            self._shared.fetch(self._nodes["feature"][batch])
         self._set_batch(batch)
         return self._carry_out(batch, n_rows)
 
     def _carry_out(self, batch: np.ndarray, n_rows: int) -> np.ndarray:
         """Both steps for a batch (none: the root) of n_rows: in one order, unless something comes between them."""
         counts, n_slots = self._store.counts, int(self._store.slot_ptr[-1])
-        few_rows = n_rows * self._page.n_features < TEAM_UPDATES
+        few_rows = n_rows * self._row_updates < TEAM_UPDATES
         if self._general is None and not self._differs_by_node:
             few_slots = max(1, 2 * len(batch)) * n_slots < TEAM_SLOTS
             self._team.order(level.OPEN_AND_FIND, self._args, few_rows and few_slots)
@@ -159,24 +142,13 @@ class TreeGrower:
             self._write_allowed(n_evals)
         self._store.counts[expand.ORDERED_ROWS] = len(self.rowsets.current)
 
-    @property
-    def _differs_by_node(self) -> bool:
-        """Whether nodes of one tree may use different features."""
-        return self._columns.per_node or self._interactions is not None
-
     def _write_allowed(self, n_evals: int) -> None:
-        """Which features the nodes to evaluate may use."""
-        evals, nodes = self._evals[:n_evals], self._nodes
-        if self._columns.per_node:
-            self._columns.write_allowed(nodes, evals, self._allowed)
-        else:
-            self._allowed[:] = self._columns.allowed()
-        if self._interactions is not None:
-            feature_of = nodes["feature"] if self._general is None else self._general.feature_of(nodes)
-            for row, i in zip(self._allowed, evals.tolist(), strict=False):
-                row &= self._interactions.allowed(nodes, i, feature_of)
+        super()._write_allowed(n_evals)
         if self._general is not None:
             self._plain_allowed[:] = self._general.without(self._allowed)
+
+    def _features_of_nodes(self) -> np.ndarray:
+        return super()._features_of_nodes() if self._general is None else self._general.feature_of(self._nodes)
 
     def _set_batch(self, batch: np.ndarray) -> None:
         """Tell the kernels which nodes come next, and whether rows are in their first order."""
@@ -227,7 +199,7 @@ class TreeGrower:
         rowsets = self.rowsets.arrays(len(self._batch))
         sources = (rowsets, self._missing_code, self._gradients.arrays)
         plain = self._allowed
-        extra: tuple = ()
+        extra = self._more_arrays()
         if self._general is not None:
             self._general.room_for(len(self._nodes))
             plain = self._plain_allowed = self._general.without(self._allowed)
@@ -237,18 +209,27 @@ class TreeGrower:
         if self._team.stop():
             self._team.start(self._args)
 
+    def _more_arrays(self) -> tuple:
+        """What the kernel of a special kind of tree is given besides."""
+        return ()
+
     def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
         """Add the tree's leaf weights to every training row's margin."""
         weights, nodes = grown.tree.threshold, grown.nodes
         self.rowsets.add_leaf_weights(nodes, grown.leaves, weights, margin, target)
         self.rowsets.add_split_weights(nodes, grown.last_splits, weights, margin, target)
-        if sampled is not None:
+        if sampled is not None and not self._has_sparse:
             chosen = np.zeros(self._page.n_rows, np.uint8)
             chosen[sampled] = 1
-            args: tuple = (self._row_bins, nodes, weights, chosen, self._page.missing_code)
-            add = predict_bins.add_tree_by_bins
-            if self._general is not None:
-                args, add = (*args, self._general.categories), level_general.add_tree_by_sets
+            rest: tuple = (weights, chosen, self._page.missing_code)
+            args: tuple
+            if self._general is None:
+                table = np.empty((len(nodes), routes.N_ROUTE), np.int64)
+                routes.write_routes(self.rowsets.layout, nodes, self._page.missing_code, table, 0, len(nodes))
+                args, add = (self._row_bins, table, *rest), predict_bins.add_tree_by_bins
+            else:
+                args = (self._row_bins, nodes, *rest, self._general.categories)
+                add = level_general.add_tree_by_sets
             self._ctx.run_ranges(self._page.n_rows, 8192, add, *args, target, margin)
 
     def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
@@ -256,25 +237,9 @@ class TreeGrower:
         starts, stops = grown.nodes["start"][grown.leaves], grown.nodes["stop"][grown.leaves]
         rows = self.rowsets.current if len(self.rowsets.current) else np.arange(stops.max(), dtype=np.int32)
         pieces = [rows[a:b] for a, b in zip(starts, stops, strict=True)]
-        return np.concatenate(pieces), np.concatenate([[0], np.cumsum(stops - starts)]).astype(np.int64)
-
-    def _column_sampler(self, key: int) -> ColumnSampler:
-        p = self._params
-        rates = (p.colsample_bytree, p.colsample_bylevel, p.colsample_bynode)
-        if rates == (1.0, 1.0, 1.0):
-            return self._all_columns
-        return ColumnSampler(rates, self._page.n_features, self._feature_weights, key)
-
-    def _make_reg(self, gradients: QuantizedGradients) -> np.ndarray:
-        """The parameter vector of kernels/scalar.py and kernels/cpu/split.py."""
-        p = self._params
-        regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
-        return np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
-
-    def _make_limits(self, gradients: QuantizedGradients) -> np.ndarray:
-        """[max_depth, least quantised hessian of a node that can have two valid children]."""
-        least = 2.0 * self._params.min_child_weight / gradients.h_unit
-        return np.array([self._params.max_depth, min(np.ceil(least), 2.0**62)], np.float64).astype(np.int64)
+        if self._sampled is not None:
+            pieces = [piece[np.isin(piece, self._sampled)] for piece in pieces]
+        return np.concatenate(pieces), np.append(0, np.cumsum([len(piece) for piece in pieces])).astype(np.int64)
 
     def _make_room(self, driver: Driver) -> int:
         """How many nodes may be opened at once; waiting nodes give up their histograms when buffers run out."""
@@ -284,7 +249,8 @@ class TreeGrower:
             waiting = driver.waiting()
             holders = waiting[self._nodes["hist"][waiting] >= 0]  # others have none to give: small, or asked before
             expand.release_histograms(self._nodes, holders[:least], store.free, store.counts)
-        return max(1, int(store.counts[expand.FREE]) // 2)
+        limit = max(1, int(store.counts[expand.FREE]) // 2)
+        return min(limit, self._shared.n_spare) if self._shared is not None and self._has_sparse else limit
 
     def _finish(self, last_splits: np.ndarray) -> GrownTree:
         n = int(self._store.counts[expand.NODES])
@@ -302,6 +268,12 @@ class TreeGrower:
         tree = Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, n_features)
         if self._general is not None:
             self._general.finish(tree, nodes, self._reg, self._params.eta)
+        return self._grown(tree, nodes, last_splits)
+
+    @staticmethod
+    def _grown(tree: Tree, nodes: np.ndarray, last_splits: np.ndarray) -> GrownTree:
+        """The finished tree with those of its leaves that own rows."""
+        left, right = tree.left, tree.right
         is_leaf = left < 0
         if len(last_splits):  # their children own no rows: the parent's range stands for both
             is_leaf[left[last_splits]] = is_leaf[right[last_splits]] = False

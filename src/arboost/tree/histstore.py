@@ -3,6 +3,7 @@
 import numpy as np
 
 from arboost.kernels.cpu import expand, level, split
+from arboost.kernels.cpu.bundle import PLAIN
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
@@ -14,11 +15,9 @@ MIN_BUFFERS, MAX_BUFFERS = 16, 4096
 class HistogramStore:
     """The buffers, the plan of what to build next, and the scratch memory of every thread."""
 
-    def __init__(self, ctx: Context, page: BinnedPage):
-        n_slots = page.n_bins + page.cuts.has_missing.astype(np.int32)
-        self.slot_ptr = np.zeros(page.n_features + 1, np.int64)
-        np.cumsum(n_slots, out=self.slot_ptr[1:])
-        self._width = 2 * int(self.slot_ptr[-1])
+    def __init__(self, ctx: Context, page: BinnedPage, n_targets: int = 1):
+        self.slot_ptr = slot_ptr_of(page)
+        self._width = 2 * n_targets * int(self.slot_ptr[-1])
         self.capacity = min(MAX_BUFFERS, max(MIN_BUFFERS, MAX_BYTES // max(1, 8 * self._width)))
         self.buffers = np.empty((MIN_BUFFERS, self._width), np.int64)
         self._all_free = np.arange(self.capacity, dtype=np.int32)[::-1].copy()
@@ -26,12 +25,13 @@ class HistogramStore:
         is_u8 = page.bin_dtype == np.uint8
         # the rows of a thread's accumulator lie on different pages of memory: no two threads share a cache line
         self._acc = np.zeros((ctx.n_threads, BLOCK_FEATURES * STRIDE if is_u8 else 1), np.int64)
-        n_blocks = -(-page.n_features // BLOCK_FEATURES)
-        max_spans = min(level.SPARE_JOBS * ctx.n_threads // n_blocks, MAX_BYTES // 8 // (16 * self._width))
+        n_blocks = -(-page.n_columns // BLOCK_FEATURES) + (page.sparse is not None)
+        jobs = level.SPARE_JOBS if page.sparse is None else 1  # a span of sparse rows is as wide as all their bins
+        max_spans = min(jobs * ctx.n_threads // n_blocks, MAX_BYTES // 8 // (16 * max(1, self._width)))
         max_spans = max(1, max_spans if ctx.n_threads > 1 else 1)
         self._partial = np.empty((max_spans, 2, self._width), np.int64)
         self._bounds = np.zeros(max_spans + 1, np.int64)
-        widest = int(page.n_bins.max(initial=0)) + 1
+        widest = int(max(page.n_bins.max(initial=0), np.diff(self.slot_ptr).max(initial=0))) + 1
         self._scratch = np.zeros((ctx.n_threads, split.SCRATCH_ROWS, widest), np.int64)
         self._scratch[:, split.EVERY_BIN] = np.arange(widest)
         self._scores = np.empty((ctx.n_threads, widest), np.float64)
@@ -65,3 +65,16 @@ class HistogramStore:
     def scratch(self) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """Every thread's memory for finding splits: kernels/cpu/split.py."""
         return self._scratch, (self._scores, self._scores.view(np.int64))
+
+
+def slot_ptr_of(page: BinnedPage) -> np.ndarray:
+    """Where each column's slots begin in a histogram; after them, if there are any, those of all sparse features."""
+    if page.bundles is None:
+        n_slots = page.n_bins + page.cuts.has_missing
+    else:
+        n_slots = page.bundles.n_codes.astype(np.int64)
+        alone = (page.bundles.unstored == PLAIN) & page.cuts.has_missing
+        n_slots[page.bundles.column[alone]] += 1
+    if page.sparse is not None:
+        n_slots = np.append(n_slots, page.sparse.slot_ptr[-1])
+    return np.append(0, np.cumsum(n_slots)).astype(np.int64)

@@ -2,13 +2,16 @@
 
 Node 0 is the root; a leaf has left == -1. `threshold` holds the split value of an inner node (x < threshold goes
 left) and the leaf weight (already times eta) of a leaf. Training state lives in `grow.py` and dies there.
+A leaf may hold a weight for each of several targets: then `vectors` has them, and `base_weight` one column a target.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+NO_THRESHOLD = np.float32(1e-45)  # what XGBoost's files hold where a node has no threshold
 NO_PARENT = 2147483647  # XGBoost's mark for the root's parent in model files
+DELETED = 2147483647  # feature of a node that pruning has cut off; it keeps its place, nothing points to it
 
 
 def _empty(dtype: type) -> np.ndarray:
@@ -36,6 +39,9 @@ class Tree:
     categories_nodes: np.ndarray = field(default_factory=lambda: _empty(np.int32))  # nodes that have categories
     categories_segments: np.ndarray = field(default_factory=lambda: _empty(np.int64))  # their starts in `categories`
     categories_sizes: np.ndarray = field(default_factory=lambda: _empty(np.int64))  # and lengths
+    vectors: np.ndarray = field(
+        default_factory=lambda: np.zeros((0, 0), np.float32)
+    )  # (n_nodes, n_targets) weights of leaves, 0 elsewhere; empty: one target
 
     @property
     def n_nodes(self) -> int:
@@ -44,6 +50,26 @@ class Tree:
     @property
     def n_leaves(self) -> int:
         return int(np.count_nonzero(self.left < 0))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a leaf holds weights for several targets."""
+        return self.vectors.size > 0
+
+    @property
+    def n_targets(self) -> int:
+        """How many targets a leaf has a weight for."""
+        return self.vectors.shape[1] if self.has_vectors else 1
+
+    def of_target(self, target: int) -> "Tree":
+        """The same tree with the weights of one of its targets."""
+        threshold = np.where(self.left < 0, self.vectors[:, target], self.threshold)
+        base_weight = np.ascontiguousarray(self.base_weight[:, target])
+        return replace(self, threshold=threshold, base_weight=base_weight, vectors=np.zeros((0, 0), np.float32))
+
+    def per_target(self, target: int) -> list[tuple["Tree", int]]:
+        """Trees of one target that add the same, each with its target; `target` is this tree's if it has but one."""
+        return [(self.of_target(t), t) for t in range(self.n_targets)] if self.has_vectors else [(self, target)]
 
     def depth(self) -> int:
         """Length of the longest path from the root to a leaf (a single leaf has depth 0)."""

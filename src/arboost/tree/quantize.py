@@ -5,7 +5,7 @@ de-quantising is exact. Usually gradient and hessian share one int64; where the 
 typical ones would lose their digits, or a hessian is negative, each gets an int64 plane of its own.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import frexp, ldexp
 
 import numpy as np
@@ -37,6 +37,12 @@ class QuantizedGradients:
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """What kernels/cpu/level.py calls gradients."""
         return self.planes, self.packings
+
+    def only(self, rows: np.ndarray) -> "QuantizedGradients":
+        """The same for `rows`, zero for all others."""
+        planes = np.zeros_like(self.planes)
+        planes[:, rows] = self.planes[:, rows]
+        return replace(self, planes=planes, sums=None)
 
     def total(self, ctx: Context, rows: np.ndarray) -> tuple[int, int]:
         """Integer sums (g, h) over `rows` (empty: all rows)."""

@@ -19,7 +19,9 @@ class RowSets:
 
     def __init__(self, ctx: Context, page: BinnedPage):
         self._ctx = ctx
-        self._columns, self._missing_code = page.all_columns, page.missing_code
+        self.columns = page.all_columns
+        self.layout: tuple[np.ndarray, ...] = ()  # see kernels/cpu/routes.py
+        self._missing_code = page.missing_code
         self._rows = np.empty(page.n_rows, np.int32)
         self._temp = np.empty(page.n_rows, np.int32)
         self._pieces = np.empty((level.SPARE_JOBS * ctx.n_threads, 2), PIECE)
@@ -57,5 +59,5 @@ class RowSets:
         self, nodes: np.ndarray, batch: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int
     ) -> None:
         """The same for unpartitioned nodes whose two children are leaves."""
-        args = (self._columns, nodes, batch, weights, self.current, self._missing_code, target, margin)
+        args = (self.columns, self.layout, nodes, batch, weights, self.current, self._missing_code, target, margin)
         self._ctx.run_ranges(expand.count_rows(nodes, batch), _GRAIN, partition.add_split_weights, *args)

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import naive_matrix
 from arboost.kernels.cpu import binning, sketch
+from arboost.matrix.adapt import adapt
 from arboost.matrix.cuts import Cuts, keys_of_values, values_of_keys
 from arboost.matrix.page import _search_table
 from arboost.runtime.context import Context
@@ -90,14 +91,52 @@ def test_bins_match_the_naive_twin(values, seed):
     for f in features:
         assert out[1][f].tolist() == naive_matrix.feature_bins(values[:, f], columns[f], 255)
 
-    matrix = scipy.sparse.csr_matrix(np.where(np.isnan(values), np.float32(0), np.where(values == 0, 9, values)))
-    again = np.full_like(out[0], 255), np.full_like(out[1], 255)
-    bits = matrix.data.view(np.uint32)
-    binning.bin_entries(matrix.indptr.astype(np.int64), matrix.indices, bits, *search, *again, 0, len(values))
-    dense = np.where(np.isnan(values), values, np.where(values == 0, np.float32(9), values))
+    dense = np.where(values == 0, np.float32(9), values)
+    matrix = scipy.sparse.csr_matrix(np.nan_to_num(dense))
+    matrix.data[::7] = np.nan  # stored, and yet missing
+    dense[np.nonzero(np.nan_to_num(dense))] = matrix.data
+    ptr, column_rows, column_values = sorted_entries(matrix)
+    bins = np.zeros(len(column_rows), np.uint8)
+    binning.bin_columns(ptr, column_values.view(np.uint32), *search, bins, 0, values.shape[1])
     for f in features:
-        assert again[1][f].tolist() == naive_matrix.feature_bins(dense[:, f], columns[f], 255)
-        assert (again[0][:, f] == again[1][f]).all()
+        expected = naive_matrix.feature_bins(dense[:, f], columns[f], 255)
+        entries = slice(ptr[f], ptr[f + 1])
+        assert column_rows[entries].tolist() == np.flatnonzero(~np.isnan(dense[:, f])).tolist()
+        assert bins[entries].tolist() == [code for code in expected if code != 255]
+
+
+def sorted_entries(matrix):
+    """(column_ptr, rows, values) of a CSR matrix by the kernels."""
+    entries = (matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+    counts, every = np.zeros(matrix.shape[1], np.int64), np.arange(matrix.shape[1], dtype=np.int32)
+    binning.count_entries(*entries, every, counts, 0, matrix.shape[0])
+    ptr = np.append(0, np.cumsum(counts))
+    rows, values = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
+    binning.sort_entries(*entries, every, ptr[:-1].copy(), rows, values, 0, matrix.shape[0])
+    return ptr, rows, values
+
+
+def test_scan_of_entries():
+    matrix = scipy.sparse.csr_matrix(np.array([[3, -1, 0], [2, 7, 0], [-np.inf, 0, 0]], np.float32))
+    matrix.data[1] = np.nan
+    counts = np.zeros(3, np.int64)
+    low, high = np.full(3, sketch.KEY_MISSING, np.uint32), np.zeros(3, np.uint32)
+    binning.scan_entries(matrix.indices, matrix.data.view(np.uint32), counts, low, high, 0, matrix.nnz)
+    assert counts.tolist() == [3, 1, 0]
+    assert values_of_keys(low[:2]).tolist() == [-np.inf, 7]
+    assert values_of_keys(high[:2]).tolist() == [3, 7]
+    assert low[2] > high[2]
+
+
+def test_some_features_are_gathered():
+    matrix = scipy.sparse.csr_matrix(np.array([[3, 1, 5], [2, 7, 0], [0, 4, 6]], np.float32))
+    rows, values = np.full(6, -1, np.int32), np.zeros(6, np.float32)
+    adapt(matrix).gather(np.array([2, 0]), np.array([4, 0]), rows, values)
+    assert values.tolist() == [3, 2, 0, 0, 5, 6]
+    assert rows.tolist() == [0, 1, -1, -1, 0, 2]
+    again = np.zeros(6, np.float32)
+    adapt(matrix).gather(np.array([2, 0]), np.array([4, 0]), np.zeros(1, np.int32), again)
+    assert again.tolist() == values.tolist()
 
 
 @given(hnp.arrays(np.float32, 20, elements=st.floats(width=32, allow_nan=False)))

@@ -51,7 +51,7 @@ def test_a_stable_partition_cut_anywhere(data, dtype):
     temp, n_left = np.empty_like(rows), np.full(len(batch), -5, np.int64)
     pieces = np.zeros((len(bounds) - 1, 2), PIECE)
     for s, span in enumerate(itertools.pairwise(bounds)):
-        args = (page.columns, nodes, batch, source, page.missing_code, temp, rows, n_left)
+        args = (page.columns, (), nodes, batch, source, page.missing_code, temp, rows, n_left)
         split_rows(*args, pieces[s], *span)
     flat = pieces.reshape(-1)
     for p in range(len(flat)):
@@ -78,7 +78,7 @@ def test_weights_of_leaves_and_of_unpartitioned_children(data, dtype):
     by_leaf, by_split = np.full((2, len(order), 3), MARGIN_START, np.float32)
     for span in itertools.pairwise(bounds):
         partition.add_leaf_weights(nodes, batch, weights, rows, 2, by_leaf, *span)
-        args = (page.columns, nodes, batch, weights, rows, page.missing_code, 1)
+        args = (page.columns, (), nodes, batch, weights, rows, page.missing_code, 1)
         partition.add_split_weights(*args, by_split, *span)
     leaf_twin, split_twin = np.full((2, len(order), 3), MARGIN_START, np.float32)
     for i in batch:
@@ -96,7 +96,7 @@ def test_the_last_code_of_a_byte_is_a_bin_where_nothing_is_missing():
     nodes = np.zeros(1, NODE)
     nodes[0]["stop"], nodes[0]["bin"] = 256, 254
     rows, n_left = np.arange(256, dtype=np.int32), np.zeros(1, np.int64)
-    args = (page.columns, nodes, np.zeros(1, np.int32), rows, page.missing_code, rows.copy(), rows, n_left)
+    args = (page.columns, (), nodes, np.zeros(1, np.int32), rows, page.missing_code, rows.copy(), rows, n_left)
     split_rows(*args, np.zeros(2, PIECE), 0, 256)
     assert n_left[0] == 255
     assert rows[-1] == 255

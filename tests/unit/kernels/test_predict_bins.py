@@ -5,6 +5,7 @@ import pytest
 
 import naive
 import pages
+from arboost.kernels.cpu import routes
 from arboost.kernels.cpu.predict_bins import add_tree_by_bins
 from arboost.runtime.context import Context
 from arboost.tree.grow import TreeGrower
@@ -25,8 +26,10 @@ def test_the_walk_of_every_row_that_is_not_skipped(max_depth, dtype):
     start = rng.normal(size=(400, 2)).astype(np.float32)
     margin = start.copy()
     weights = grown.tree.threshold
+    table = np.empty((len(grown.nodes), routes.N_ROUTE), np.int64)
+    routes.write_routes((), grown.nodes, page.missing_code, table, 0, len(table))
     for span in ((0, 1), (1, 200), (200, 200), (200, 400)):
-        common = (page.words.view(dtype), grown.nodes, weights, skip, page.missing_code, 1)
+        common = (page.words.view(dtype), table, weights, skip, page.missing_code, 1)
         add_tree_by_bins(*common, margin, *span)
     for r in range(400):
         if not skip[r]:

@@ -1,6 +1,7 @@
 """Cuts are exact weighted quantiles, whichever way they are found and however the rows are split."""
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -118,13 +119,16 @@ def test_chunks_tiles_and_order_do_not_matter(sort_rows, chunk, monkeypatch):
 
 @pytest.mark.parametrize("world_size", [2, 3])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_workers_find_the_cuts_of_all_rows(world_size, sparse):
+@pytest.mark.parametrize("has_all", [False, True], ids=["shared", "one has all"])
+def test_workers_find_the_cuts_of_all_rows(world_size, sparse, has_all, monkeypatch):
+    monkeypatch.setattr(cuts, "_TILE_VALUES", 1000)
     values, weight = table("mixed", 999, 3), weights_of("random", 999, 3)
     alone = make_cuts(Context(), DenseData(values), weight, 16)
     found = [None] * world_size
 
     def work(comm):
         part = slice(999 * comm.rank // world_size, 999 * (comm.rank + 1) // world_size)
+        part = slice(999 if comm.rank else 0, 999) if has_all else part
         data = SparseData(sparse_of(values[part])) if sparse else DenseData(values[part])
         found[comm.rank] = make_cuts(Context(comm=comm), data, weight[part], 16)
 
@@ -150,6 +154,47 @@ def test_sparse_equals_dense(kind):
     sparse = make_cuts(Context(), SparseData(sparse_of(values)), weight, 32)
     np.testing.assert_array_equal(sparse.values, dense.values)
     np.testing.assert_array_equal(sparse.has_missing, dense.has_missing)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 99),
+    st.sampled_from(["none", "positive", "some zero", "all zero"]),
+    st.sampled_from([2, 16, 256]),
+    st.sampled_from([1, 3]),
+)
+def test_cuts_of_sparse_data_equal_the_naive_ones(seed, weighting, max_bin, n_threads):
+    """Features with one value, with none, with a few and with many, in tiles of any size."""
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random((90, 7)) < 0.2, rng.integers(-3, 4, (90, 7)), np.nan).astype(np.float32)
+    values[:, 3] = np.nan
+    values[:, 2] = np.where(np.isnan(values[:, 2]), np.nan, 1)
+    values[:, 5] = -2.5
+    values[:, 6] = rng.normal(size=90)
+    weight = None if weighting == "none" else rng.integers(weighting == "some zero" and -1, 3, 90).clip(0)
+    weight = weight if weight is None else (weight + (weighting == "positive")) * (weighting != "all zero")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cuts, "_TILE_VALUES", int(rng.choice([2, 40, 1 << 21])))
+        raw = SparseData(sparse_of(values))
+        raw.n_threads = n_threads
+        weight = None if weight is None else weight.astype(np.float32)
+        made = make_cuts(Context(n_threads=n_threads), raw, weight, max_bin)
+    assert_cuts(made, values, quantize_weight(Context(), 90, weight) * np.ones(90, np.int64), max_bin)
+
+
+def test_values_of_one_hot_data_are_not_copied():
+    one_hot = scipy.sparse.csr_matrix((np.ones(400_000, np.float32), np.arange(400_000) % 20, np.arange(0, 400_001, 2)))
+    raw = SparseData(one_hot)
+    raw.scan(Context())
+    make_cuts(Context(), raw, None, 256)
+    tracemalloc.start()
+    try:
+        made = make_cuts(Context(), raw, None, 256)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert made.n_bins.tolist() == [1] * 20
+    assert peak < 100_000
 
 
 def test_weighted_equals_repeated():

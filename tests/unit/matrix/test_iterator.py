@@ -132,10 +132,9 @@ def test_few_passes_even_with_many_features(by_sorting):
     n_tiles = {
         is_streamed: len(
             cuts_module._tiles(
-                Context(),
                 types.SimpleNamespace(n_rows=n_rows, n_features=500, is_streamed=is_streamed),
                 256,
-                by_sorting,
+                np.full(500 if by_sorting else 0, n_rows),
             )
         )
         for is_streamed in (False, True)

@@ -193,6 +193,7 @@ def test_a_bad_value_is_named(path, value):
     expected = {
         "num_trees": "learner.gradient_booster.model.trees",
         "num_nodes": "learner.gradient_booster.model.trees[0]",
+        "size_leaf_vector": "learner.gradient_booster.model.trees[0].base_weights",
     }
     assert message.startswith(expected.get(str(key), field)), message
     assert len(message) < 400

@@ -16,7 +16,6 @@ FRACTION = Param("subsample", float, 1.0, "rows", lower=0, upper=1)
 HALF_OPEN = Param("power", float, 1.5, "power", lower=1, upper=2, upper_open=True)
 FLAG = Param("flag", bool, False, "flag")
 POLICY = Param("grow_policy", str, "depthwise", "policy", choices=("depthwise", "lossguide"))
-METHOD = Param("tree_method", str, "auto", "method", choices=("auto", "hist", "exact"), not_yet=("exact",))
 ALPHAS = Param("quantile_alpha", tuple, (), "quantiles", lower=0, upper=1)
 METRICS = Param("eval_metric", list, (), "metrics")
 HIDDEN = Param("hidden", object, "()", "later", supported=False, harmless=lambda value: value in ("", "()"))
@@ -122,11 +121,6 @@ def test_choices():
     for value in (0, None, "0", b"lossguide"):
         with pytest.raises(XGBoostError, match="Invalid Input"):
             POLICY.parse(value)
-
-
-def test_known_choice_that_is_not_built_yet():
-    with pytest.raises(XGBoostError, match=r"tree_method.*'exact'.*not available.*use one of 'auto', 'hist'"):
-        METHOD.parse("exact")
 
 
 def test_choices_with_an_ordinal():

@@ -1,4 +1,4 @@
-"""From float32 values to bins, in both layouts; the first scan of the data; rows of a sparse matrix made dense.
+"""From float32 values to bins, in both layouts; the first scan of the data; sparse rows made dense or put in columns.
 
 bits is float32 data seen as uint32; NaN is missing everywhere here. A value's bin is the number of its feature's
 inner cuts (those without the sentinel) that are <= the value, found among the cuts' sort keys (see sketch.py):
@@ -9,7 +9,7 @@ n_steps[f] halvings among the cuts of that cell do the rest, without a branch. C
 import numpy as np
 from numba import int64, uint32, uint64
 
-from arboost.kernels.cpu.sketch import KEY_MISSING, LARGEST_FINITE, key_of_bits
+from arboost.kernels.cpu.sketch import KEY_MISSING, LARGEST_FINITE, index_mask, key_of_bits
 from arboost.kernels.jit import kernel, scalar
 
 ROW_BLOCK = 256  # rows whose values, and one feature's cuts, stay in L1 together
@@ -120,15 +120,15 @@ def first_cell(key, table, first_key, shift):
 
 
 @scalar
-def bin_block(bits, cut_keys, table, first_key, shift, steps, missing_code, rows, columns, f, offset, block):
+def bin_block(bits, cut_keys, table, first_key, shift, steps, missing_code, rows, columns, f, column, offset, block):
     """Bins of one feature in rows block[0] .. block[1]."""
     for i in range(block[0], block[1]):
         key = key_of_bits(bits[i, f])
         found = uint64(table[f, first_cell(key, table, first_key, shift)])
         found = search(cut_keys, f, found, key, steps)
         code = missing_code if key == uint32(KEY_MISSING) else found
-        rows[offset + i, f] = code
-        columns[f, offset + i] = code
+        rows[offset + i, column] = code
+        columns[column, offset + i] = code
 
 
 @kernel
@@ -141,19 +141,57 @@ def bin_values(bits, cut_keys, table, first_key, shift, n_steps, missing_code, r
         block = (block_start, min(block_start + uint64(ROW_BLOCK), uint64(stop)))
         for f in range(uint64(bits.shape[1])):
             first, down = first_key[f], uint32(shift[f])
-            bin_block(bits, cut_keys, table, first, down, n_steps[f], code, rows, columns, f, at, block)
+            bin_block(bits, cut_keys, table, first, down, n_steps[f], code, rows, columns, f, f, at, block)
         block_start = block[1]
 
 
 @kernel
-def bin_entries(row_ptr, indices, bits, cut_keys, table, first_key, shift, n_steps, rows, columns, start, stop):
-    """Bins of the values stored in a CSR matrix's rows start..stop, written to rows and columns (OUT)."""
+def scan_entries(indices, bits, n_present, low, high, start, stop):
+    """Counts entries start..stop that are not NaN per feature, and their smallest and largest key (all OUT)."""
+    for entry in range(uint64(start), uint64(stop)):
+        key = key_of_bits(bits[entry])
+        if key != uint32(KEY_MISSING):
+            f = uint64(indices[entry])
+            n_present[f] += 1
+            if key < low[f]:
+                low[f] = key
+            if key > high[f]:
+                high[f] = key
+
+
+@kernel
+def count_entries(row_ptr, indices, values, number, counts, start, stop):
+    """Counts in counts[number[f]] (OUT) the values of a CSR matrix's rows start..stop that are not NaN; -1: none."""
+    for entry in range(uint64(row_ptr[start]), uint64(row_ptr[stop])):
+        c = number[uint64(indices[entry])]
+        if c >= 0:
+            counts[uint64(c)] += int64(values[entry] == values[entry])
+
+
+@kernel
+def sort_entries(row_ptr, indices, values, number, places, column_rows, column_values, start, stop):
+    """Moves those values to their columns (OUT), the next of column number[f] to places[number[f]] (IN/OUT).
+
+    column_rows of one item says that nobody wants the rows.
+    """
+    mask = index_mask(column_rows)
     for i in range(uint64(start), uint64(stop)):
         for entry in range(uint64(row_ptr[i]), uint64(row_ptr[i + uint64(1)])):
-            f = uint64(indices[entry])
-            key = key_of_bits(bits[entry])
-            if key != uint32(KEY_MISSING):
-                found = uint64(table[f, first_cell(key, table, first_key[f], uint32(shift[f]))])
-                found = search(cut_keys, f, found, key, n_steps[f])
-                rows[i, f] = found
-                columns[f, i] = found
+            c = number[uint64(indices[entry])]
+            value = values[entry]
+            if c >= 0 and value == value:
+                to = uint64(places[uint64(c)])
+                places[uint64(c)] = to + uint64(1)
+                column_rows[to & mask] = i
+                column_values[to] = value
+
+
+@kernel
+def bin_columns(column_ptr, bits, cut_keys, table, first_key, shift, n_steps, bins, start, stop):
+    """Bins (OUT) of values without NaN that lie column after column, for features start..stop."""
+    for f in range(uint64(start), uint64(stop)):
+        first, down, steps = first_key[f], uint32(shift[f]), n_steps[f]
+        for j in range(uint64(column_ptr[f]), uint64(column_ptr[f + uint64(1)])):
+            key = key_of_bits(bits[j])
+            found = uint64(table[f, first_cell(key, table, first, down)])
+            bins[j] = search(cut_keys, f, found, key, steps)

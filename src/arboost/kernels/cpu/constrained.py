@@ -68,6 +68,20 @@ def offer(g_left, h_left, node, bounds, reg, code, default_left, found):
 
 
 @part
+def offer_bins(bins, g_left, h_left, n, node, bounds, reg, found):
+    """Offer a split after each of n bins, given running sums; what the sums lack of the node is missing."""
+    g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
+    has_missing = (g_missing | h_missing) != 0
+    for k in range(n if has_missing else n - 1):
+        offer(g_left[k], h_left[k], node, bounds, reg, bins[k], 0, found)
+    if has_missing:
+        for k in range(n - 2, -1, -1):
+            offer(g_left[k] + g_missing, h_left[k] + h_missing, node, bounds, reg, bins[k + 1] - 1, 1, found)
+        # Missing values alone on the left: without bounds that is the first loop's last candidate, mirrored.
+        offer(g_missing, h_missing, node, bounds, reg, bins[0] - 1, 1, found)
+
+
+@part
 def find_bounded(node, f, source, slot_ptr, n, bounds, reg, scratch, found):
     """The best split of a node on a numerical feature under bounds; the order of preference is split.py's."""
     hist, columns, rows, g_values, h_values, shift = source
@@ -78,17 +92,8 @@ def find_bounded(node, f, source, slot_ptr, n, bounds, reg, scratch, found):
         n = collect_bins(g_sums, h_sums, marks, n, bins, g_left, h_left)
     else:
         n = occupied_sums(hist[node.hist], slot_ptr[f], slot_ptr[slot_ptr.shape[0] - 1], n, bins, g_left, h_left)
-    if n == 0:
-        return
-    g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
-    has_missing = (g_missing | h_missing) != 0
-    for k in range(n if has_missing else n - 1):
-        offer(g_left[k], h_left[k], node, bounds, reg, bins[k], 0, found)
-    if has_missing:
-        for k in range(n - 2, -1, -1):
-            offer(g_left[k] + g_missing, h_left[k] + h_missing, node, bounds, reg, bins[k + 1] - 1, 1, found)
-        # Missing values alone on the left: without bounds that is the first loop's last candidate, mirrored.
-        offer(g_missing, h_missing, node, bounds, reg, bins[0] - 1, 1, found)
+    if n > 0:
+        offer_bins(bins, g_left, h_left, n, node, bounds, reg, found)
 
 
 @part

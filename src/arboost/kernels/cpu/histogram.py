@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
-from arboost.kernels.jit import part, section
+from arboost.kernels.jit import OPTIONS, part, section
 from arboost.kernels.scalar import clip
 
 AHEAD = uint64(16)  # rows to prefetch ahead: about one memory latency of work
@@ -132,7 +132,7 @@ def _sum_rows_u16(bins, rows, values, start, stop, first, last, slot_ptr, n_bins
                 out[slot] += sign * v
 
 
-@overload(_sum_rows, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+@overload(_sum_rows, jit_options=OPTIONS)
 def _choose_sum_rows(bins, rows, values, start, stop, first, last, slot_ptr, n_bins, packing, sign, acc, out):
     return _sum_rows_u8 if bins.dtype == types.uint64 else _sum_rows_u16
 

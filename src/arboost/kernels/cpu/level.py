@@ -4,16 +4,16 @@ OPEN: split the rows of the batch, make children, build the histograms that cann
 FIND: subtract, find the best split of every new node, list those that have one.
 Between the two, workers of a cluster add up their histograms; a single one does both in one order. Here is only who
 does which part of the work; the result does not depend on it: sums are integers.
-
-    page = (bins, columns, slot_ptr, n_bins)    gradients = (planes (n_planes, n_rows), packings)
-    rowsets = (rows, temp, n_left, pieces)      plan = (limits, free, builds, subtracts, evals, counts)
-    store = (acc, partial, bounds, hist)        search = (batch, opened, allowed, reg, best, scratch, scores)
+    page = (bins, columns, slot_ptr, n_bins, layout, ...); layout () has one column a feature: see routes.py, shared.py
+    gradients = (planes (n_planes, n_rows), packings)   plan = (limits, free, builds, subtracts, evals, counts)
+    rowsets = (rows, temp, n_left, pieces)      store = (acc, partial, bounds, hist)
+    search = (batch, opened, allowed, reg, best, scratch, scores)
 """
 
 import numpy as np
 from numba import int64
 
-from arboost.kernels.cpu import expand, histogram, partition, split
+from arboost.kernels.cpu import expand, histogram, partition, shared, split
 from arboost.kernels.cpu.team import N_COUNTERS, STOP, await_order, barrier, post, take_job
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import kernel, part, section
@@ -55,7 +55,7 @@ def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_t
     while s < n_spans:
         span = n * s // n_spans, n * (s + 1) // n_spans
         partition.split_rows(
-            page[1], nodes, batch, current, missing_code, temp, rows, n_left, pieces[s], span[0], span[1]
+            page[1], page[4], nodes, batch, current, missing_code, temp, rows, n_left, pieces[s], span[0], span[1]
         )
         s = take_job(team, SPLIT_JOBS, s, n_threads)
     if barrier(team, n_threads):
@@ -71,11 +71,12 @@ def _split(page, nodes, batch, current, rowsets, missing_code, team, thread, n_t
 @section
 def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads):
     """Sum the planned rows into buffers: blocks of features times spans of rows, dealt out evenly."""
-    bins, _, slot_ptr, n_bins = page
+    bins, slot_ptr, n_bins = page[0], page[2], page[3]
     acc, partial, bounds, hist = store
-    n_features = n_bins.shape[0]
-    n_blocks = (n_features + BLOCK_FEATURES - 1) // BLOCK_FEATURES
-    n_spans = _n_jobs(n_rows * n_features, BUILD_UPDATES, n_threads) // n_blocks
+    _, _, n_updates, is_sparse = shared.row_sizes(page)
+    n_dense = (n_bins.shape[0] + BLOCK_FEATURES - 1) // BLOCK_FEATURES
+    n_blocks = n_dense + is_sparse
+    n_spans = _n_jobs(n_rows * n_updates, BUILD_UPDATES, n_threads) // n_blocks
     most = int64(partial.shape[0])
     n_spans = most if n_spans > most else n_spans if n_spans > 1 else 1
     n_spans = n_rows if n_spans > n_rows else n_spans
@@ -88,6 +89,9 @@ def _build(page, rows, gradients, builds, n_rows, store, team, thread, n_threads
         start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
         for p in range(gradients[0].shape[0]):
             values, packing = gradients[0][p], gradients[1][p]
+            if block == n_dense:
+                shared.add_entries(page, rows, values, packing, builds, partial[s], hist, start, stop)
+                continue
             histogram.build_histograms(
                 bins, rows, values, packing, builds, slot_ptr, n_bins, acc[thread], partial[s], hist, block, start, stop
             )
@@ -145,24 +149,24 @@ def search_bins(page, nodes, rowsets, gradients, plan, hist, search, team, threa
     scratch = all_scratch[thread], (all_scores[0][thread], all_scores[1][thread])
     evals = all_evals[: counts[expand.EVALS]]
     rows = rowsets[0][: counts[expand.ORDERED_ROWS]]
-    slot_ptr, n_bins = page[2], page[3]
-    n, n_features = int64(evals.shape[0]), int64(n_bins.shape[0])
+    n_features, n_slots, n_updates, _ = shared.row_sizes(page)
+    n = int64(evals.shape[0])
     n_by_rows = counts[expand.BY_ROWS_EVALS]
     if _subtract(plan, hist, thread, n_threads) and barrier(team, n_threads):
         return
     pairs = n * n_features if n_by_rows < n else int64(0)
-    n_jobs = _n_jobs((n - n_by_rows) * slot_ptr[n_features], FIND_SLOTS, n_threads)
+    n_jobs = _n_jobs((n - n_by_rows) * n_slots, FIND_SLOTS, n_threads)
     job = take_job(team, FIND_JOBS, int64(-1), n_threads)
     while job < n_jobs:
         span = pairs * job // n_jobs, pairs * (job + 1) // n_jobs
-        split.find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratch, span[0], span[1])
+        shared.find_splits(page, nodes, evals, hist, allowed, reg, best, scratch, span[0], span[1])
         job = take_job(team, FIND_JOBS, job, n_threads)
-    share = _share(n_by_rows * n_features * FEW_ROWS, FIND_SLOTS, n_threads)
+    share = _share(n_by_rows * n_updates * FEW_ROWS, FIND_SLOTS, n_threads)
     if n_by_rows > 0 and thread < share:
         planes = gradients[0]
         data = (page[1], rows, planes[0], planes[planes.shape[0] - 1], gradients[1][0, 0])
         span = n * thread // share, n * (thread + 1) // share
-        split.find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch, span[0], span[1])
+        shared.find_splits_by_rows(page, nodes, evals, data, allowed, reg, best, scratch, span[0], span[1])
 
 
 @section

@@ -12,25 +12,26 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 
 from numba import int64, uint64
 
+from arboost.kernels.cpu import routes
+from arboost.kernels.intrinsics import prefetch_item
 from arboost.kernels.jit import kernel, part, section
 from arboost.kernels.scalar import clip
 
-
-@part
-def _goes_left(bin_, split_bin, default_left, missing_code):
-    """The side of a row by bins; a real bin equals the missing code only where default_left is never set."""
-    return (int64(bin_) <= split_bin) | ((int64(bin_) == missing_code) & (default_left != 0))
+AHEAD = uint64(16)  # rows whose bins are prefetched
 
 
 @part
-def _partition(columns, node, rows, missing_code, start, stop, temp):
+def _partition(columns, layout, node, rows, missing_code, start, stop, temp):
     """temp[start:stop] = the rows that go left, then the others backwards; returns how many go left."""
-    column, split_bin, default_left = columns[node.feature], int64(node.bin), int64(node.default_left)
-    left, right = uint64(start), uint64(stop - 1)
+    column = columns[routes.column_of(layout, node.feature)]
+    first, width, flip = routes.route(layout, node, missing_code)
+    left, right, last = uint64(start), uint64(stop - 1), uint64(stop - 1)
     identity = rows.shape[0] == 0
     for i in range(uint64(start), uint64(stop)):
+        if not identity:
+            prefetch_item(column, uint64(rows[i + AHEAD if i + AHEAD < last else last]))
         r = i if identity else uint64(rows[i])
-        goes_left = _goes_left(column[r], split_bin, default_left, missing_code)
+        goes_left = routes.goes_left(column[r], first, width, flip, missing_code)
         temp[left] = r
         temp[right] = r
         left += uint64(goes_left)
@@ -48,7 +49,7 @@ def _place(temp, start, stop, n_left, rows, left_at, right_at):
 
 
 @section
-def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, pieces, start, stop):
+def split_rows(columns, layout, nodes, batch, source, missing_code, temp, rows, n_left, pieces, start, stop):
     """Partition the batch's rows number start..stop.
 
     source: the rows as they are (`rows` itself, or empty for the untouched order); rows OUT;
@@ -65,7 +66,7 @@ def split_rows(columns, nodes, batch, source, missing_code, temp, rows, n_left, 
         if lo >= hi:
             continue
         a, z = node.start + lo, node.start + hi
-        count = _partition(columns, node, source, missing_code, a, z, temp)
+        count = _partition(columns, layout, node, source, missing_code, a, z, temp)
         if lo == 0 and hi == n:
             _place(temp, a, z, count, rows, a, a + count)
             n_left[b] = count
@@ -115,7 +116,7 @@ def add_leaf_weights(nodes, leaves, weights, rows, target, margin, start, stop):
 
 
 @kernel
-def add_split_weights(columns, nodes, batch, weights, rows, missing_code, target, margin, start, stop):
+def add_split_weights(columns, layout, nodes, batch, weights, rows, missing_code, target, margin, start, stop):
     """`add_leaf_weights` for nodes whose children are leaves, without partitioning their rows first."""
     first = int64(0)
     t = uint64(target)
@@ -127,8 +128,9 @@ def add_split_weights(columns, nodes, batch, weights, rows, missing_code, target
         first += n
         if lo >= hi:
             continue
-        column, split_bin, default_left = columns[node.feature], int64(node.bin), int64(node.default_left)
+        column = columns[routes.column_of(layout, node.feature)]
+        begin, width, flip = routes.route(layout, node, missing_code)
         w_left, w_right = weights[node.left], weights[node.right]
         for i in range(uint64(node.start + lo), uint64(node.start + hi)):
             r = i if identity else uint64(rows[i])
-            margin[r, t] += w_left if _goes_left(column[r], split_bin, default_left, missing_code) else w_right
+            margin[r, t] += w_left if routes.goes_left(column[r], begin, width, flip, missing_code) else w_right

@@ -124,6 +124,28 @@ def predict_margins(data, trees, feature, threshold, default_left, child, leaf_w
 
 
 @kernel
+def predict_vectors(data, trees, feature, threshold, default_left, child, leaf_vectors, margin, start, stop):
+    """`predict_margins` in a forest whose leaves hold a weight for every target: leaf_vectors (n_leaves, K)."""
+    place = np.empty(BLOCK, np.uint32)
+    n_targets = uint64(leaf_vectors.shape[1])
+    for first in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - first)
+        missing = True
+        if trees.shape[0] >= CHECK_TREES:
+            missing = _any_missing(data, first, n)
+        for t in range(trees.shape[0]):
+            tree = trees[t]
+            leaf = uint64(tree.leaf)
+            if tree.depth >= 0:
+                _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place)
+            else:
+                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
+            for r in range(uint64(n)):
+                for k in range(n_targets):
+                    margin[uint64(first) + r, k] += leaf_vectors[leaf + uint64(place[r]), k]
+
+
+@kernel
 def predict_leaves(data, trees, feature, threshold, default_left, child, leaf_node, leaves, start, stop):
     """leaves[r, t] = node number, in the tree's own order, of row r's leaf in tree t."""
     place = np.empty(BLOCK, np.uint32)

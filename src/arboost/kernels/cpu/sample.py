@@ -1,9 +1,14 @@
 """Random rows: row r is in if hash(key, r) is below a threshold, whichever thread, page or worker asks."""
 
-from numba import uint64
+from math import sqrt
+
+from numba import float32, float64, int32, int64, uint64
 
 from arboost.kernels.jit import kernel
 from arboost.kernels.scalar import mix
+
+LOW_BITS = 15  # of a float32's 31 bits below the sign: rows are counted by the others
+N_BUCKETS = 1 << (31 - LOW_BITS)
 
 
 @kernel
@@ -16,4 +21,50 @@ def sample_rows(key, threshold, first_row, rows, start, stop):
     for r in range(uint64(start), uint64(stop)):
         rows[n] = r
         n += uint64(mix(k ^ mix(uint64(first_row) + r)) >> uint64(32) < uint64(threshold))
+    return n - uint64(start)
+
+
+@kernel
+def gradient_sizes(g, h, reg_lambda, size, start, stop):
+    """size[r] (float32, OUT) = sqrt(g^2 + lambda h^2), summed over the targets of g and h (K, n)."""
+    for r in range(uint64(start), uint64(stop)):
+        square = 0.0
+        for k in range(uint64(g.shape[0])):
+            a, b = float64(g[k, r]), float64(h[k, r])
+            square += a * a + reg_lambda * (b * b)
+        size[r] = float32(sqrt(square))
+
+
+@kernel
+def count_sizes(size_bits, counts, lows, start, stop):
+    """Rows by the high bits of their size (float32 as uint32), and the sum of the low bits (both int64, OUT).
+
+    Sizes in a bucket share sign, exponent and high digits, so the two integers give the bucket's sum exactly.
+    """
+    mask = uint64((1 << LOW_BITS) - 1)
+    for r in range(uint64(start), uint64(stop)):
+        bits = uint64(size_bits[r])
+        bucket = bits >> uint64(LOW_BITS)
+        counts[bucket] += int64(1)
+        lows[bucket] += int64(bits & mask)
+
+
+@kernel
+def sample_by_size(key, size, level, g, h, first_row, rows, g_out, h_out, start, stop):
+    """Like `sample_rows`, with probability size / level: rows, and their gradients (K, n) divided by it (all OUT).
+
+    Gradients of rows that are not chosen become zero.
+    """
+    k, n = uint64(key), uint64(start)
+    for r in range(uint64(start), uint64(stop)):
+        p = float64(size[r]) / level
+        p = p if p < 1.0 else 1.0
+        draw = (float64(int64(mix(k ^ mix(uint64(first_row) + r)) >> uint64(11))) + 0.5) * 2.0**-53
+        chosen = draw < p
+        rows[n] = int32(r)
+        n += uint64(chosen)
+        scale = 1.0 / p if chosen else 0.0
+        for t in range(uint64(g.shape[0])):
+            g_out[t, r] = float32(float64(g[t, r]) * scale)
+            h_out[t, r] = float32(float64(h[t, r]) * scale)
     return n - uint64(start)

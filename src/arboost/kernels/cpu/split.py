@@ -17,12 +17,12 @@ GAMMA, G_UNIT, H_UNIT = 4, 5, 6
 
 # Rows of a thread's scratch memory, (SCRATCH_ROWS, bins of the widest feature + 1) int64. The last three are zero
 # between calls. With it go scores (bins + 1,) float64, and the same memory as int64.
-EVERY_BIN, BINS, G_LEFT, H_LEFT, G_SUMS, H_SUMS, OCCUPIED = range(7)
-SCRATCH_ROWS = 7
+EVERY_BIN, BINS, G_LEFT, H_LEFT, PART_BINS, PART_G_LEFT, PART_H_LEFT, G_SUMS, H_SUMS, OCCUPIED = range(10)
+SCRATCH_ROWS = 10
 
 
 @part
-def _all_sums(hist, slot, n_slots, n, g_left, h_left):
+def all_sums(hist, slot, n_slots, n, g_left, h_left):
     """Running sums up to every bin, empty ones included: for nodes that fill most bins."""
     g, h = int64(0), int64(0)
     slot, plane = uint64(slot), uint64(slot + n_slots)
@@ -70,7 +70,7 @@ def occupied_sums(hist, slot, n_slots, n, bins, g_left, h_left):
 
 
 @part
-def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score):
+def score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score):
     """score[k] = sum of the children's leaf scores when split after entry k, or -1 where a side is too light.
 
     Without L1 and max_delta_step the two fractions are brought on one denominator: one division, and it vectorises.
@@ -96,7 +96,7 @@ def _score_all(g_left, h_left, n, g_extra, h_extra, g_total, h_total, reg, score
 
 
 @part
-def _top_bits(score_bits, n):
+def top_bits(score_bits, n):
     """The largest score as bits: floats >= 0 order like their bits, -1.0 is below them, and integers vectorise."""
     top = int64(0)
     for k in range(uint64(n)):
@@ -105,14 +105,14 @@ def _top_bits(score_bits, n):
 
 
 @part
-def _best_of(bins, g_left, h_left, n, node, reg, scores, found):
+def best_of(bins, g_left, h_left, n, node, reg, scores, found):
     """The best split after one of n bins, given running sums; what the sums lack of the node is missing."""
     score, score_bits = scores
     g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
     has_missing = (g_missing | h_missing) != 0
     n_right = n if has_missing else n - 1  # without missing values the last bin leaves nothing on the right
-    _score_all(g_left, h_left, n_right, int64(0), int64(0), node.g, node.h, reg, score)
-    top = _top_bits(score_bits, n_right)
+    score_all(g_left, h_left, n_right, int64(0), int64(0), node.g, node.h, reg, score)
+    top = top_bits(score_bits, n_right)
     if top > 0:
         k = 0
         while score_bits[k] != top:
@@ -120,9 +120,9 @@ def _best_of(bins, g_left, h_left, n, node, reg, scores, found):
         found.score, found.bin, found.default_left = score[k], bins[k], 0
         found.g_left, found.h_left = g_left[k], h_left[k]
     if has_missing and n > 1:
-        _score_all(g_left, h_left, n - 1, g_missing, h_missing, node.g, node.h, reg, score)
-        if _top_bits(score_bits, n - 1) > top:
-            top = _top_bits(score_bits, n - 1)
+        score_all(g_left, h_left, n - 1, g_missing, h_missing, node.g, node.h, reg, score)
+        if top_bits(score_bits, n - 1) > top:
+            top = top_bits(score_bits, n - 1)
             k = n - 2
             while score_bits[k] != top:
                 k -= 1
@@ -151,12 +151,12 @@ def find_splits(nodes, evals, hist, slot_ptr, n_bins, allowed, reg, best, scratc
         if allowed[e if e < last_allowed else last_allowed, f] != 0:
             out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
             if 2 * (node.stop - node.start) >= n:
-                _all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
-                _best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
+                all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
+                best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
             n = occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
             if n > 0:
-                _best_of(bins, g_left, h_left, n, node, reg, scores, found)
+                best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @part
@@ -225,7 +225,7 @@ def find_splits_by_rows(nodes, evals, data, n_bins, allowed, reg, best, scratch,
                 )
                 n = collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
                 if n > 0:
-                    _best_of(bins, g_left, h_left, n, node, reg, scores, found)
+                    best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @section

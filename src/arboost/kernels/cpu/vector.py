@@ -1,0 +1,135 @@
+"""Trees whose leaves hold a weight for each of K targets: scores of splits, sums of nodes, weights to margins.
+
+    sums (n_nodes, 2 * K) int64             a node's [g, h] of target 0, of target 1, ...
+    left_sums, of the same shape            the left child's under the best split
+    units (K, 2) float64                    what one quantum of a target's g and of its h is worth
+    weights (n_nodes, K) float32            what a leaf adds to the margins
+
+A target whose hessian in a child is below min_child_weight gets the weight 0 there and adds nothing to the gain, as in
+XGBoost; it does not forbid the split.
+"""
+
+from numba import float64, int64, uint64
+
+from arboost.kernels.jit import kernel, part, scalar
+from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, clip, leaf_weight, soft_threshold
+
+
+@scalar
+def target_score(g, h, reg):
+    """What one target of a leaf with sums g and h adds to its score."""
+    return -soft_threshold(g, reg[ALPHA]) * leaf_weight(g, h, reg)
+
+
+@scalar
+def node_score(sums, units, reg):
+    """The score of a node: the sum over targets."""
+    score = 0.0
+    for t in range(units.shape[0]):
+        score += target_score(float64(sums[2 * t]) * units[t, 0], float64(sums[2 * t + 1]) * units[t, 1], reg)
+    return score
+
+
+@scalar
+def is_heavy(sums, units, reg):
+    """1 if a target's hessian allows a weight other than 0: else no split below can gain."""
+    for t in range(units.shape[0]):
+        h = float64(sums[2 * t + 1]) * units[t, 1]
+        if h > 0.0 and h >= reg[MIN_CHILD_WEIGHT]:
+            return 1
+    return 0
+
+
+@part
+def add_scores(g_left, h_left, n, missing, total, unit, reg, score):
+    """score[k] += one target's scores of both children when split after entry k.
+
+    g_left, h_left: running sums; missing = (g, h) that go left too; total = (g, h) of the node.
+    Without L1 and max_delta_step the two fractions are brought on one denominator: one division, and it vectorises.
+    """
+    g_unit, h_unit = unit[0], unit[1]
+    lam, least = reg[LAMBDA], reg[MIN_CHILD_WEIGHT]
+    simple = reg[ALPHA] == 0.0 and reg[MAX_DELTA_STEP] == 0.0
+    if simple:
+        for k in range(uint64(n)):
+            gl, hl = float64(g_left[k] + missing[0]) * g_unit, float64(h_left[k] + missing[1]) * h_unit
+            gr = float64(total[0] - g_left[k] - missing[0]) * g_unit
+            hr = float64(total[1] - h_left[k] - missing[1]) * h_unit
+            counts_l, counts_r = (hl >= least) & (hl > 0.0), (hr >= least) & (hr > 0.0)
+            dl, dr = hl + lam if counts_l else 1.0, hr + lam if counts_r else 1.0
+            both = (gl * gl if counts_l else 0.0) * dr + (gr * gr if counts_r else 0.0) * dl
+            score[k] += both / (dl * dr)
+        return
+    for k in range(uint64(n)):
+        gl, hl = float64(g_left[k] + missing[0]) * g_unit, float64(h_left[k] + missing[1]) * h_unit
+        gr = float64(total[0] - g_left[k] - missing[0]) * g_unit
+        hr = float64(total[1] - h_left[k] - missing[1]) * h_unit
+        score[k] += target_score(gl, hl, reg) + target_score(gr, hr, reg)
+
+
+@kernel
+def hand_down(nodes, ids, sums, left_sums, start, stop):
+    """Sums (OUT) of the nodes ids[start:stop] from their parents' (ids ascend: parents come before children)."""
+    for b in range(start, stop):
+        i = int64(ids[b])
+        p = int64(nodes[i].parent)
+        if p < 0:
+            continue
+        is_left = nodes[p].left == i
+        for j in range(sums.shape[1]):
+            sums[i, j] = left_sums[p, j] if is_left else sums[p, j] - left_sums[p, j]
+
+
+@part
+def _add_row(margin, r, weights, i):
+    for t in range(uint64(weights.shape[1])):
+        margin[r, t] += weights[i, t]
+
+
+@kernel
+def add_leaf_vectors(nodes, leaves, weights, rows, margin, start, stop):
+    """margin[r] += the weights of r's leaf, for the leaves' rows number start..stop."""
+    first = int64(0)
+    for b in range(leaves.shape[0]):
+        i = uint64(leaves[b])
+        node = nodes[i]
+        n = node.stop - node.start
+        lo, hi = clip(start - first, n), clip(stop - first, n)
+        first += n
+        for j in range(uint64(node.start + lo), uint64(node.start + hi)):
+            _add_row(margin, j if rows.shape[0] == 0 else uint64(rows[j]), weights, i)
+
+
+@kernel
+def add_split_vectors(columns, nodes, batch, weights, rows, missing_code, margin, start, stop):
+    """`add_leaf_vectors` for nodes whose children are leaves, without partitioning their rows first."""
+    first = int64(0)
+    for b in range(batch.shape[0]):
+        node = nodes[batch[b]]
+        n = node.stop - node.start
+        lo, hi = clip(start - first, n), clip(stop - first, n)
+        first += n
+        if lo >= hi:
+            continue
+        column, split_bin, default_left = columns[node.feature], int64(node.bin), node.default_left != 0
+        left, right = uint64(node.left), uint64(node.right)
+        for j in range(uint64(node.start + lo), uint64(node.start + hi)):
+            r = j if rows.shape[0] == 0 else uint64(rows[j])
+            code = int64(column[r])
+            goes_left = (code <= split_bin) | ((code == missing_code) & default_left)
+            _add_row(margin, r, weights, left if goes_left else right)
+
+
+@kernel
+def add_vectors_by_bins(bins, nodes, weights, skip, missing_code, margin, start, stop):
+    """margin[r] += the weights of r's leaf, for rows start..stop where skip[r] == 0, by a walk from the root."""
+    for r in range(uint64(start), uint64(stop)):
+        if skip[r]:
+            continue
+        i = int64(0)
+        while nodes[i].left >= 0:
+            node = nodes[i]
+            code = int64(bins[r, uint64(node.feature)])
+            goes_left = (code <= node.bin) | ((code == missing_code) & (node.default_left != 0))
+            i = int64(node.left if goes_left else node.right)
+        _add_row(margin, r, weights, uint64(i))

@@ -1,0 +1,68 @@
+"""How much memory this process may still take, to refuse what cannot fit before the machine is on its knees."""
+
+from pathlib import Path
+
+from arboost.runtime.errors import XGBoostError
+
+limit: int | None = None
+"""Bytes to take for available whatever the machine says; None to ask the machine."""
+
+
+def available_bytes() -> int | None:
+    """Bytes that may still be allocated: what the machine and every cgroup of this process leave; None if unknown."""
+    if limit is not None:
+        return limit
+    rooms = [room for room in (_machine_room(), *(_cgroup_room(folder) for folder in _cgroup_folders())) if room]
+    return min(rooms) if rooms else None
+
+
+def check_room(n_bytes: int, what: str, advice: str) -> None:
+    """Refuses a need of n_bytes that exceeds what is available."""
+    available = available_bytes()
+    if available is not None and n_bytes > available:
+        raise XGBoostError(
+            f"{what} needs about {_in_words(n_bytes)} of memory; {_in_words(available)} are available. {advice}"
+        )
+
+
+def _in_words(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:.1f} MiB"
+
+
+def _machine_room() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:  # not on macOS or Windows
+        return None
+    found = [line for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0].split()[1]) * 1024 if found else None
+
+
+def _cgroup_folders() -> list[Path]:
+    """The memory controller's folders of this process, own first (cgroup v2), then v1's."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    own = next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/")
+    folder = root / own.lstrip("/")
+    return [p for p in (folder, *folder.parents) if p == root or root in p.parents] + [root / "memory"]
+
+
+def _cgroup_room(folder: Path) -> int | None:
+    """Limit less use; what caches of files hold is given back on demand and counts as room."""
+    for names in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        try:
+            granted, used = ((folder / name).read_text().strip() for name in names)
+            if granted == "max" or int(granted) >= 1 << 60:
+                return None
+            return int(granted) - int(used) + _cached_bytes(folder)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _cached_bytes(folder: Path) -> int:
+    lines = (folder / "memory.stat").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.split()[0] in ("active_file", "inactive_file"))

@@ -1,0 +1,112 @@
+"""Approximate split finding (the paper, section 3.2), global proposals: candidates are drawn once for every tree.
+
+They are quantiles in which a row weighs its hessian; rows that the tree does not see weigh nothing. The page is binned
+at them, and the tree grown on it by `grow.py`. Where no row's weight has changed since the last tree, nothing is done.
+"""
+
+from math import ceil
+
+import numpy as np
+
+from arboost.kernels.cpu import rebin
+from arboost.matrix.adapt import SparseData
+from arboost.matrix.cuts import MAX_BIN_LIMIT
+from arboost.matrix.page import make_binned
+from arboost.matrix.proposed import ProposedCuts, ProposedPage
+from arboost.matrix.sorted import SortedPage
+from arboost.params.resolve import TreeParams
+from arboost.runtime.context import Context
+from arboost.tree.grow import TreeGrower
+from arboost.tree.loop import GrownTree
+from arboost.tree.quantize import QuantizedGradients
+
+_GRAIN = 65_536
+_EVERY_ROW = np.zeros(0, np.uint8)
+
+
+def count_bins(params: TreeParams) -> int:
+    """Bins that candidates cut a feature into: none may weigh more than `sketch_eps` of all; else `max_bin`."""
+    if params.sketch_eps is None:
+        return params.max_bin
+    tolerant = 1.0 - 1e-6  # 0.01 as a float32 is a little less, and still means 100
+    return min(MAX_BIN_LIMIT, max(2, ceil(tolerant / params.sketch_eps)))
+
+
+class ApproxGrower:
+    """Grows trees on candidates proposed before each.
+
+    Parameters
+    ----------
+    ctx
+        Threads.
+    columns
+        The data as sorted columns.
+    raw
+        The same data by rows, where it is sparse: it is binned anew at other candidates, in memory that is
+        proportional to its entries. None: a page is kept, and its bins are overwritten.
+    params
+        Parameters of the trees.
+    feature_types, feature_weights, feature_names
+        Of the data, or None.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        columns: SortedPage,
+        raw: SparseData | None,
+        params: TreeParams,
+        feature_types: list[str] | None = None,
+        feature_weights: np.ndarray | None = None,
+        feature_names: list[str] | None = None,
+    ):
+        self._ctx = ctx
+        self._raw, self._params, self._features = raw, params, (feature_weights, feature_names)
+        self._weights = np.zeros(columns.n_rows, np.int64)
+        kind = ProposedCuts if raw is not None else ProposedPage
+        self._proposed = kind(ctx, columns, count_bins(params), feature_types, feature_names)
+        self._grower = self._make_grower()
+
+    def _make_grower(self) -> TreeGrower:
+        """A grower on bins at the candidates as they stand."""
+        if isinstance(self._proposed, ProposedPage):
+            page = self._proposed.page
+        else:
+            assert self._raw is not None
+            cuts = self._proposed.cuts()
+            page = make_binned(self._ctx, self._raw, cuts, self._params.enable_bundle, keep_sparse=True)
+        return TreeGrower(self._ctx, page, self._params, *self._features)
+
+    def set_params(self, params: TreeParams) -> None:
+        """Take new values of parameters that may change from round to round."""
+        self._params = params
+        self._grower.set_params(params)
+
+    def grow(
+        self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
+    ) -> GrownTree:
+        """Propose candidates, then grow one tree: see `TreeGrower.grow`."""
+        if not self._proposed.is_fixed and self._weigh_rows(gradients, sampled):
+            self._proposed.propose(self._weights)
+            if self._raw is not None:
+                self._grower = self._make_grower()
+        return self._grower.grow(gradients, sampled, key, partition_all)
+
+    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
+        """Add the tree's leaf weights to every training row's margin."""
+        self._grower.add_weights(grown, margin, target, sampled)
+
+    def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, leaf_ptr): the training rows of grown.leaves, one leaf after the other."""
+        return self._grower.leaf_rows(grown)
+
+    def _weigh_rows(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> bool:
+        """Take the rows' weights from the gradients; whether any is another than in the last tree."""
+        n_rows, shift = len(self._weights), int(gradients.packings[0, 0])
+        chosen = _EVERY_ROW
+        if sampled is not None:
+            chosen = np.zeros(n_rows, np.uint8)
+            chosen[sampled] = 1
+        mask = (1 << shift) - 1 if shift else -1
+        args = (gradients.planes[-1], mask, chosen, self._weights)
+        return any(self._ctx.run_ranges(n_rows, _GRAIN, rebin.weigh_rows, *args))

@@ -1,0 +1,42 @@
+"""What may still be allocated: the machine's word, a cgroup's word, and what is refused."""
+
+import pytest
+
+from arboost.runtime import memory
+from arboost.runtime.errors import XGBoostError
+
+
+def test_available_is_unknown_or_positive():
+    available = memory.available_bytes()
+    assert available is None or available > 0
+
+
+def test_more_than_available_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "limit", 3 * 2**30)
+    memory.check_room(3 * 2**30, "Sorting", "Use less.")
+    with pytest.raises(XGBoostError, match=r"Sorting needs about 3.5 GiB of memory; 3.0 GiB are available. Use less."):
+        memory.check_room(7 * 2**29, "Sorting", "Use less.")
+
+
+def test_a_machine_that_says_nothing_refuses_nothing(monkeypatch):
+    monkeypatch.setattr(memory, "_machine_room", lambda: None)
+    monkeypatch.setattr(memory, "_cgroup_folders", list)
+    assert memory.available_bytes() is None
+    memory.check_room(1 << 60, "Anything", "")
+
+
+@pytest.mark.parametrize(
+    ("names", "granted", "room"),
+    [
+        (("memory.max", "memory.current"), "1000", 1000 - 300 + 70),
+        (("memory.max", "memory.current"), "max", None),
+        (("memory.limit_in_bytes", "memory.usage_in_bytes"), "9223372036854771712", None),
+        (("memory.limit_in_bytes", "memory.usage_in_bytes"), "500", 500 - 300 + 70),
+    ],
+)
+def test_a_cgroup_grants_its_limit_less_what_is_in_use(tmp_path, names, granted, room):
+    (tmp_path / names[0]).write_text(granted + "\n")
+    (tmp_path / names[1]).write_text("300\n")
+    (tmp_path / "memory.stat").write_text("anon 200\nactive_file 30\ninactive_file 40\n")
+    assert memory._cgroup_room(tmp_path) == room
+    assert memory._cgroup_room(tmp_path / "nowhere") is None
