@@ -17,7 +17,7 @@ from arboost.tree.driver import Driver
 from arboost.tree.general import GeneralSearch
 from arboost.tree.histstore import HistogramStore
 from arboost.tree.loop import NO_IDS, GrownTree, GrowthLoop
-from arboost.tree.model import NO_PARENT, Tree
+from arboost.tree.model import Tree
 from arboost.tree.quantize import QuantizedGradients
 from arboost.tree.rowsets import RowSets
 from arboost.tree.shared import SharedColumns
@@ -255,17 +255,8 @@ class TreeGrower(GrowthLoop):
     def _finish(self, last_splits: np.ndarray) -> GrownTree:
         n = int(self._store.counts[expand.NODES])
         nodes, cuts = self._nodes[:n].copy(), self._page.cuts
-        feature, threshold = np.empty(n, np.int32), np.empty(n, np.float32)
-        default_left = np.empty(n, np.uint8)
-        gain, cover, base_weight = (np.empty(n, np.float32) for _ in range(3))
-        out = (feature, threshold, default_left, gain, cover, base_weight)
         plain = nodes if self._general is None else self._general.as_plain(nodes)
-        expand.finish_tree(plain, cuts.ptr, cuts.values, self._reg, np.float32(self._params.eta), *out)
-        left, right = nodes["left"].copy(), nodes["right"].copy()
-        parent = nodes["parent"].copy()
-        parent[0] = NO_PARENT
-        n_features = self._page.n_features
-        tree = Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, n_features)
+        tree = self._make_tree(plain, cuts.ptr, cuts.values)
         if self._general is not None:
             self._general.finish(tree, nodes, self._reg, self._params.eta)
         return self._grown(tree, nodes, last_splits)

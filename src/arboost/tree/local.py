@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu import constrained, exact, expand, partition, summary
+from arboost.kernels.cpu import constrained, exact, partition, summary
 from arboost.kernels.cpu import local as ops
 from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.adapt import RawData
@@ -22,7 +22,6 @@ from arboost.tree.approx import count_bins
 from arboost.tree.constraints import monotone_vector
 from arboost.tree.driver import Driver
 from arboost.tree.loop import NO_IDS, GrownTree, GrowthLoop
-from arboost.tree.model import NO_PARENT, Tree
 from arboost.tree.quantize import QuantizedGradients
 
 _GRAIN = 32_768  # rows
@@ -224,20 +223,13 @@ class LocalGrower(GrowthLoop):
     def _finish(self, last_splits: np.ndarray) -> GrownTree:
         n, eta = int(self._counts[ops.NODES]), np.float32(self._params.eta)
         nodes = self._nodes[:n].copy()
-        feature, default_left = np.empty(n, np.int32), np.empty(n, np.uint8)
-        threshold, gain, cover, base_weight = (np.empty(n, np.float32) for _ in range(4))
-        out = (feature, threshold, default_left, gain, cover, base_weight)
         # a node's `bin` is its own number, so thresholds are the cuts of one feature
         no_ptr = np.zeros(self._page.n_features + 1, np.int32)
-        expand.finish_tree(nodes, no_ptr, self._of_nodes.thresholds, self._reg, eta, *out)
+        tree = self._make_tree(nodes, no_ptr, self._of_nodes.thresholds)
         if self._is_bounded[0]:
             bounds = self._of_nodes.least, self._of_nodes.largest
-            constrained.bound_weights(nodes, self._reg, eta, *bounds, threshold, base_weight, 0, n)
-        left, right, parent = (nodes[name].copy() for name in ("left", "right", "parent"))
-        parent[0] = NO_PARENT
-        n_features = self._page.n_features
-        tree = Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, n_features)
-        return GrownTree(tree, nodes, np.flatnonzero(left < 0).astype(np.int32), NO_IDS)
+            constrained.bound_weights(nodes, self._reg, eta, *bounds, tree.threshold, tree.base_weight, 0, n)
+        return GrownTree(tree, nodes, np.flatnonzero(tree.left < 0).astype(np.int32), NO_IDS)
 
     def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
         """Add the tree's leaf weights to every training row's margin."""

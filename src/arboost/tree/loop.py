@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arboost.kernels.cpu import expand
 from arboost.kernels.dtypes import NODE
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.tree.columns import ColumnSampler
 from arboost.tree.constraints import Interactions, interaction_sets
 from arboost.tree.driver import Driver
-from arboost.tree.model import Tree
+from arboost.tree.model import NO_PARENT, Tree
 from arboost.tree.quantize import QuantizedGradients
 
 NO_IDS = np.zeros(0, np.int32)
@@ -106,6 +107,17 @@ class GrowthLoop:
     def _finish(self, last_splits: np.ndarray) -> GrownTree:
         """The tree, given the nodes that were closed."""
         raise NotImplementedError
+
+    def _make_tree(self, nodes: np.ndarray, cut_ptr: np.ndarray, cut_values: np.ndarray) -> Tree:
+        """The finished nodes as XGBoost's arrays."""
+        n = len(nodes)
+        integers, floats, default_left = np.empty((4, n), np.int32), np.empty((4, n), np.float32), np.empty(n, np.uint8)
+        eta = np.float32(self._params.eta)
+        expand.finish_tree(nodes, cut_ptr, cut_values, self._reg, eta, integers, floats, default_left)
+        left, right, parent, feature = integers
+        threshold, gain, cover, base_weight = floats
+        parent[0] = NO_PARENT
+        return Tree(left, right, parent, feature, threshold, default_left, gain, cover, base_weight, self._n_features)
 
     # ---- which features a node may use ----
 

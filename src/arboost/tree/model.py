@@ -6,6 +6,7 @@ A leaf may hold a weight for each of several targets: then `vectors` has them, a
 """
 
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 
 import numpy as np
 
@@ -14,8 +15,10 @@ NO_PARENT = 2147483647  # XGBoost's mark for the root's parent in model files
 DELETED = 2147483647  # feature of a node that pruning has cut off; it keeps its place, nothing points to it
 
 
-def _empty(dtype: type) -> np.ndarray:
-    return np.zeros(0, dtype)
+@cache
+def _empty(dtype: type, shape: tuple[int, ...] = (0,)) -> np.ndarray:
+    """An array without elements, one for all trees."""
+    return np.zeros(shape, dtype)
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Tree:
     categories_segments: np.ndarray = field(default_factory=lambda: _empty(np.int64))  # their starts in `categories`
     categories_sizes: np.ndarray = field(default_factory=lambda: _empty(np.int64))  # and lengths
     vectors: np.ndarray = field(
-        default_factory=lambda: np.zeros((0, 0), np.float32)
+        default_factory=lambda: _empty(np.float32, (0, 0))
     )  # (n_nodes, n_targets) weights of leaves, 0 elsewhere; empty: one target
 
     @property

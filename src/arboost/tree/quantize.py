@@ -6,7 +6,8 @@ typical ones would lose their digits, or a hessian is negative, each gets an int
 """
 
 from dataclasses import dataclass, replace
-from math import frexp, ldexp
+from math import frexp, isfinite, ldexp
+from struct import pack, unpack
 
 import numpy as np
 
@@ -64,21 +65,26 @@ def quantize(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray | None
     n = len(g)
     room = np.empty(n, np.int64) if room is None else room
     bits = ctx.run_ranges(n, _GRAIN, ops.gradient_bits, g.view(np.uint32), h.view(np.uint32))
-    # min |h| is reduced as a maximum of its complement, so that one all-reduce serves all four
-    found = np.array([max(b[i] if i != 2 else ~b[2] & 0xFFFFFFFF for b in bits) for i in range(4)], np.int64)
-    max_g_bits, max_h_bits, min_h_bits, negative = (int(v) for v in ctx.comm.allreduce_max(found))
-    max_g, max_h, min_h = np.array([max_g_bits, max_h_bits, ~min_h_bits & 0xFFFFFFFF], np.uint32).view(np.float32)
-    if not (np.isfinite(max_g) and np.isfinite(max_h)):
+    # min |h| comes as the maximum of its complement, so that one all-reduce serves all four
+    found = ctx.comm.allreduce_max(np.array([max(values) for values in zip(*bits, strict=True)], np.int64)).tolist()
+    max_g, max_h, min_h = (_float_of_bits(b) for b in (found[0], found[1], ~found[2] & 0x7FFFFFFF))
+    if not (isfinite(max_g) and isfinite(max_h)):
         raise XGBoostError(
             "The objective gave a gradient or hessian that is NaN or infinite. Check labels, weights, base_margin "
             "and, for a custom objective, its result; a smaller learning_rate or max_delta_step may help."
         )
     n_total = int(ctx.comm.allreduce_sum(np.array([n], np.int64))[0])
-    if not negative:
-        packed = _pack(ctx, g, h, n_total, float(max_g), float(max_h), float(min_h), room)
+    if not found[3]:
+        packed = _pack(ctx, g, h, n_total, max_g, max_h, min_h, room)
         if packed is not None:
             return packed
-    return _planes(ctx, g, h, n_total, float(max_g), float(max_h))
+    return _planes(ctx, g, h, n_total, max_g, max_h)
+
+
+def _float_of_bits(bits: int) -> float:
+    """The float32 of these 32 bits."""
+    value: float = unpack("f", pack("I", bits))[0]
+    return value
 
 
 def _scale(largest: float, limit_bits: int) -> float:
@@ -112,12 +118,12 @@ def _pack(
     need_g, need_h = (2 ** max(0, min(FINE_BITS, bits - spare)) for bits in (g_bits, h_bits))
     scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
     parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
-    sums = ctx.comm.allreduce_sum(np.array(parts, np.int64).sum(axis=0))
+    sums = ctx.comm.allreduce_sum(np.array([sum(values) for values in zip(*parts, strict=True)], np.int64)).tolist()
     fine_h = min_h == max_h or sums[1] >= need_h * n_total
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
-    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (int(sums[2]), int(sums[3])))
+    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]))
 
 
 def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:

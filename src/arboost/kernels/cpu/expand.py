@@ -159,11 +159,17 @@ def release_histograms(nodes, ids, free, counts):
 
 
 @kernel
-def finish_tree(nodes, cut_ptr, cut_values, reg, eta, feature, threshold, default_left, gain, cover, base_weight):
-    """Write XGBoost's per-node arrays (all OUT) from the grown nodes; a leaf's weight is scaled by eta."""
+def finish_tree(nodes, cut_ptr, cut_values, reg, eta, integers, floats, default_left):
+    """Write XGBoost's per-node arrays from the grown nodes; a leaf's weight is scaled by eta.
+
+    OUT: integers (4, n) int32: left, right, parent, feature; floats (4, n): threshold, gain, cover, base_weight.
+    """
+    left, right, parent, feature = integers[0], integers[1], integers[2], integers[3]
+    threshold, gain, cover, base_weight = floats[0], floats[1], floats[2], floats[3]
     for i in range(nodes.shape[0]):
         node = nodes[i]
         g, h = float64(node.g) * reg[G_UNIT], float64(node.h) * reg[H_UNIT]
+        left[i], right[i], parent[i] = node.left, node.right, node.parent
         cover[i] = h
         base_weight[i] = leaf_weight(g, h, reg)
         if node.left < 0:

@@ -10,19 +10,19 @@ _MAGNITUDE = uint32(0x7FFFFFFF)
 
 @kernel
 def gradient_bits(g_bits, h_bits, start, stop):
-    """(max |g|, max |h|, min |h|, any h < 0) of a range, on the floats' bits.
+    """(max |g|, max |h|, max of |h|'s complement, any h < 0) of a range, on the floats' bits.
 
     The magnitude bits of IEEE floats order like the floats themselves, with inf and NaN on top, and an integer
     maximum is vectorised where a float one is not.
     """
-    max_g, max_h, min_h, negative = uint32(0), uint32(0), _MAGNITUDE, uint32(0)
+    max_g, max_h, max_complement, negative = uint32(0), uint32(0), uint32(0), uint32(0)
     for i in range(start, stop):
         h = h_bits[i]
         max_g = max(max_g, g_bits[i] & _MAGNITUDE)
         max_h = max(max_h, h & _MAGNITUDE)
-        min_h = min(min_h, h & _MAGNITUDE)
+        max_complement = max(max_complement, ~h & _MAGNITUDE)
         negative |= h >> uint32(31)
-    return max_g, max_h, min_h, negative
+    return max_g, max_h, max_complement, negative
 
 
 @kernel
