@@ -20,7 +20,7 @@ def make_targets(n_rows: int, n_features: int, n_targets: int) -> tuple[np.ndarr
     """Normal features, and targets that share some of what they depend on."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_features)).astype(np.float32)
-    shared = X[:, 0] * X[:, 1] + np.abs(X[:, 2])
+    shared = np.maximum(X[:, 0], X[:, 1]) + np.abs(X[:, 2])
     Y = X @ rng.standard_normal((n_features, n_targets)) * 0.3 + shared[:, None] * rng.random(n_targets)
     return X, (Y + 0.5 * rng.standard_normal(Y.shape)).astype(np.float32)
 

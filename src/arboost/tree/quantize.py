@@ -18,7 +18,8 @@ from arboost.runtime.errors import XGBoostError
 PACKED_ROWS = 8192  # rows added in packed form between two flushes: 18 + 17 bits stay for h and g
 # Packed gradients must keep their digits. The mean |g| and h, huge ones cut off, must be at least
 FINE_BITS = 16  # 2**16 quanta: rounding then costs a typical one less than 1e-5 of itself; or, less strictly,
-RANGE_BITS = 7  # 1/128 of what fits (1024 quanta, 5e-4). Else each gets a plane of its own, which is slower;
+RANGE_BITS = 7  # 1/128 of what fits (1024 quanta, 5e-4). Else fewer rows are added up between two flushes,
+FEWER_ROWS = 1024  # so that gradients may be 8 times as wide; or each gets a plane of its own, which is slower;
 SMALL_RANGE_BITS = 4  # fewer rows than PACKED_ROWS can afford that, so for them 1/16
 PLANE_BITS = 40
 _GRAIN = 65_536
@@ -75,9 +76,10 @@ def quantize(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray | None
         )
     n_total = int(ctx.comm.allreduce_sum(np.array([n], np.int64))[0])
     if not found[3]:
-        packed = _pack(ctx, g, h, n_total, max_g, max_h, min_h, room)
-        if packed is not None:
-            return packed
+        for n_block in (PACKED_ROWS, FEWER_ROWS) if n_total > PACKED_ROWS else (n_total,):
+            packed = _pack(ctx, g, h, n_total, n_block, max_g, max_h, min_h, room)
+            if packed is not None:
+                return packed
     return _planes(ctx, g, h, n_total, max_g, max_h)
 
 
@@ -97,13 +99,14 @@ def _pack(
     g: np.ndarray,
     h: np.ndarray,
     n_total: int,
+    n_block: int,
     max_g: float,
     max_h: float,
     min_h: float,
     values: np.ndarray,
 ) -> QuantizedGradients | None:
-    """Both in one int64 (values, OUT), or None if that would cost digits that matter."""
-    block_bits = min(n_total, PACKED_ROWS).bit_length()
+    """Both in one int64 (values, OUT) that n_block rows may share, or None if that would cost digits that matter."""
+    block_bits = n_block.bit_length()
     if min_h == max_h:  # equal hessians (squared error without weights) need one quantum each
         shift = block_bits + 1
         h_unit = max_h if max_h > 0.0 else 1.0
@@ -115,14 +118,16 @@ def _pack(
     g_bits, h_bits = 63 - shift - block_bits, shift - block_bits
     g_scale = _scale(max_g, g_bits)
     spare = RANGE_BITS if n_total >= PACKED_ROWS else SMALL_RANGE_BITS
+    if n_block < PACKED_ROWS <= n_total:
+        spare += PACKED_ROWS.bit_length() - block_bits  # the same number of quanta, out of more that fit
     need_g, need_h = (2 ** max(0, min(FINE_BITS, bits - spare)) for bits in (g_bits, h_bits))
     scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
     parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
-    sums = ctx.comm.allreduce_sum(np.array([sum(values) for values in zip(*parts, strict=True)], np.int64)).tolist()
+    sums = ctx.comm.allreduce_sum(np.array([sum(terms) for terms in zip(*parts, strict=True)], np.int64)).tolist()
     fine_h = min_h == max_h or sums[1] >= need_h * n_total
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
-    packing = np.array([[shift, 0, 1 << (block_bits - 1) if n_total >= PACKED_ROWS else n_total]], np.int64)
+    packing = np.array([[shift, 0, n_block]], np.int64)
     return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]))
 
 

@@ -12,7 +12,7 @@ from numba import float32, float64, njit, uint64
 from numba.extending import is_jitted
 
 from arboost.kernels import loss_formulas as formula
-from arboost.kernels.jit import kernel, scalar
+from arboost.kernels.jit import kernel, part
 
 _BLOCK = 64  # rows whose class probabilities stay in L1
 _LEAST_UNSHIFTED = -80.0
@@ -92,28 +92,30 @@ def transform_exp(margin, out, start, stop):
         out[i] = formula.exp32(margin[i])
 
 
-@scalar
-def _exp_of_block(margin, first, last, least, e, total):
-    """e[b, k] (OUT) = e**(margin - shift), total[b] (OUT) = sum over k, for rows first + b < last.
+@part
+def _exp_of_block(margin, first, n, least, e, shift, total):
+    """e[k, b] (OUT) = e**(margin[first + b, k] - shift[b]), total[b] (OUT) = its sum over k, for b < n.
 
-    The shift is the row's largest margin, or 0 where that lies between `least` and 0.
+    The shift is the row's largest margin, or 0 where that lies between `least` and 0. Classes are the rows of e, so
+    that every loop runs over neighbours.
     """
     n_classes = uint64(margin.shape[1])
-    for b in range(last - first):
-        row = margin[first + b]
-        largest = row[0]
+    for b in range(n):
         for k in range(n_classes):
-            largest = row[k] if row[k] > largest else largest
-        shift = float32(0.0) if float32(least) < largest < float32(0.0) else largest
-        for k in range(n_classes):
-            e[b * n_classes + k] = row[k] - shift
-    for j in range((last - first) * n_classes):
-        e[j] = formula.exp32(e[j])
-    for b in range(last - first):
-        row_sum = 0.0
-        for k in range(n_classes):
-            row_sum += float64(e[b * n_classes + k])
-        total[b] = float32(row_sum)
+            e[k, b] = margin[first + b, k]
+    for b in range(n):
+        shift[b] = e[uint64(0), b]
+        total[b] = 0.0
+    for k in range(uint64(1), n_classes):
+        for b in range(n):
+            shift[b] = e[k, b] if e[k, b] > shift[b] else shift[b]
+    for b in range(n):
+        shift[b] = float32(0.0) if (float32(least) < shift[b]) & (shift[b] < float32(0.0)) else shift[b]
+    for k in range(n_classes):
+        for b in range(n):
+            e[k, b] = formula.exp32(e[k, b] - shift[b])
+        for b in range(n):
+            total[b] += float64(e[k, b])
 
 
 @kernel
@@ -123,15 +125,15 @@ def softmax(margin, label, g, h, start, stop):
     XGBoost does not shift rows whose margins are all negative; so here, down to where e**margin loses bits.
     """
     n_classes = uint64(margin.shape[1])
-    e = np.empty(_BLOCK * margin.shape[1], np.float32)
-    total = np.empty(_BLOCK, np.float32)
+    e = np.empty((margin.shape[1], _BLOCK), np.float32)
+    shift, total = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float64)
     for block in range(start, stop, _BLOCK):
-        first, last = uint64(block), uint64(min(block + _BLOCK, stop))
-        _exp_of_block(margin, first, last, _LEAST_UNSHIFTED, e, total)
+        first, n = uint64(block), uint64(min(_BLOCK, stop - block))
+        _exp_of_block(margin, first, n, _LEAST_UNSHIFTED, e, shift, total)
         for k in range(n_classes):
             g_row, h_row = g[k], h[k]
-            for b in range(last - first):
-                p = e[b * n_classes + k] / total[b]
+            for b in range(n):
+                p = e[k, b] / float32(total[b])
                 g_row[first + b], h_row[first + b] = formula.softmax(p, label[first + b] == float32(k))
 
 
@@ -139,14 +141,14 @@ def softmax(margin, label, g, h, start, stop):
 def transform_softmax(margin, out, start, stop):
     """out[i] = softmax(margin[i]), both (n_rows, n_classes)."""
     n_classes = uint64(margin.shape[1])
-    e = np.empty(_BLOCK * margin.shape[1], np.float32)
-    total = np.empty(_BLOCK, np.float32)
+    e = np.empty((margin.shape[1], _BLOCK), np.float32)
+    shift, total = np.empty(_BLOCK, np.float32), np.empty(_BLOCK, np.float64)
     for block in range(start, stop, _BLOCK):
-        first, last = uint64(block), uint64(min(block + _BLOCK, stop))
-        _exp_of_block(margin, first, last, 0.0, e, total)
-        for b in range(last - first):
+        first, n = uint64(block), uint64(min(_BLOCK, stop - block))
+        _exp_of_block(margin, first, n, 0.0, e, shift, total)
+        for b in range(n):
             for k in range(n_classes):
-                out[first + b, k] = e[b * n_classes + k] / total[b]
+                out[first + b, k] = e[k, b] / float32(total[b])
 
 
 def compile_gradient(function: Callable) -> Any:
