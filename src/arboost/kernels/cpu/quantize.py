@@ -1,7 +1,7 @@
 """Gradients to integers, once per tree (kernels.md, 2). Integers from here to the leaf weight."""
 
 import numpy as np
-from numba import int64, uint32
+from numba import int64, uint32, uint64
 
 from arboost.kernels.jit import kernel
 
@@ -16,7 +16,7 @@ def gradient_bits(g_bits, h_bits, start, stop):
     maximum is vectorised where a float one is not.
     """
     max_g, max_h, max_complement, negative = uint32(0), uint32(0), uint32(0), uint32(0)
-    for i in range(start, stop):
+    for i in range(uint64(start), uint64(stop)):
         h = h_bits[i]
         max_g = max(max_g, g_bits[i] & _MAGNITUDE)
         max_h = max(max_h, h & _MAGNITUDE)
@@ -36,7 +36,7 @@ def pack_gradients(g, h, scales, shift, values, start, stop):
     g_scale, h_scale = scales[0], scales[1]
     g_enough, h_enough = int64(scales[2]), int64(scales[3])
     g_digits, h_digits, g_sum, h_sum = int64(0), int64(0), int64(0), int64(0)
-    for i in range(start, stop):
+    for i in range(uint64(start), uint64(stop)):
         gq = int64(np.rint(np.float64(g[i]) * g_scale))
         hq = int64(np.rint(np.float64(h[i]) * h_scale))
         g_digits += g_enough if g[i] == 0 else min(abs(gq), g_enough)
@@ -50,7 +50,7 @@ def pack_gradients(g, h, scales, shift, values, start, stop):
 @kernel
 def scale_plane(x, scale, values, start, stop):
     """values[i] = round(x[i] * scale)."""
-    for i in range(start, stop):
+    for i in range(uint64(start), uint64(stop)):
         values[i] = int64(np.rint(np.float64(x[i]) * scale))
 
 
@@ -59,10 +59,10 @@ def sum_values(values, rows, start, stop):
     """Sum of values over rows[start:stop], or over start..stop itself if `rows` is empty."""
     total = int64(0)
     if rows.shape[0] == 0:
-        for i in range(start, stop):
+        for i in range(uint64(start), uint64(stop)):
             total += values[i]
     else:
-        for i in range(start, stop):
+        for i in range(uint64(start), uint64(stop)):
             total += values[rows[i]]
     return total
 
@@ -72,7 +72,7 @@ def sum_packed(values, rows, shift, start, stop):
     """(sum of g, sum of h) in quanta over a range of rows, unpacked before they are added."""
     mask = (int64(1) << shift) - 1
     g, h = int64(0), int64(0)
-    for i in range(start, stop):
+    for i in range(uint64(start), uint64(stop)):
         v = values[i] if rows.shape[0] == 0 else values[rows[i]]
         g += v >> shift
         h += v & mask
