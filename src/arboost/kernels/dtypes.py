@@ -42,7 +42,6 @@ NO_HIST, BY_ROWS = -1, -2
 FEW_ROWS = 64  # a node of so few rows is evaluated from its rows: cheaper than clearing and scanning a histogram
 
 MISSING_U8 = 255
-MISSING_U16 = 65535
 STRIDE = 256  # accumulator slots per feature while one-byte bins are summed
 BLOCK_FEATURES = 64  # features that one pass over the rows sums: one cache line of one-byte bins
 

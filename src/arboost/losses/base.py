@@ -44,7 +44,7 @@ class Loss:
 
     @property
     def default_metric(self) -> str:
-        raise NotImplementedError
+        raise NotImplementedError  # every loss names its own
 
     @property
     def leaf_alphas(self) -> tuple[float, ...] | None:
@@ -76,7 +76,7 @@ class Loss:
         h: np.ndarray,
     ) -> None:
         """Write the weighted first and second derivative of the loss by the margin into g and h (OUT)."""
-        raise NotImplementedError
+        raise NotImplementedError  # every loss has this or `gradient_of`
 
     # ---- the same for losses that need more of a matrix than labels and weights: groups, bounds, the round ----
 
@@ -135,7 +135,7 @@ class Loss:
         numpy.ndarray
             (n_leaves,) float32; NaN for a leaf without rows, whose value is to be kept.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # asked only of losses that give `leaf_alphas`
 
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The constant prediction to start from, estimated as XGBoost does: (n_targets,) float32, output scale."""

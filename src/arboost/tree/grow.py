@@ -224,13 +224,17 @@ class TreeGrower(GrowthLoop):
             rest: tuple = (weights, chosen, self._page.missing_code)
             args: tuple
             if self._general is None:
-                table = np.empty((len(nodes), routes.N_ROUTE), np.int64)
-                routes.write_routes(self.rowsets.layout, nodes, self._page.missing_code, table, 0, len(nodes))
-                args, add = (self._row_bins, table, *rest), predict_bins.add_tree_by_bins
+                args, add = (self._row_bins, self._routes(nodes), *rest), predict_bins.add_tree_by_bins
             else:
                 args = (self._row_bins, nodes, *rest, self._general.categories)
                 add = level_general.add_tree_by_sets
             self._ctx.run_ranges(self._page.n_rows, 8192, add, *args, target, margin)
+
+    def _routes(self, nodes: np.ndarray) -> np.ndarray:
+        """How to walk the nodes of a grown tree by codes: see kernels/cpu/routes.py."""
+        table = np.empty((len(nodes), routes.N_ROUTE), np.int64)
+        routes.write_routes(self.rowsets.layout, nodes, self._page.missing_code, table, 0, len(nodes))
+        return table
 
     def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the training rows of grown.leaves, one leaf after the other."""

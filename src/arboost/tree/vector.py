@@ -156,7 +156,7 @@ class VectorGrower(TreeGrower):
         if sampled is not None:
             chosen = np.zeros(page.n_rows, np.uint8)
             chosen[sampled] = 1
-            args = (self._row_bins, nodes, weights, chosen, missing, margin)
+            args = (self._row_bins, self._routes(nodes), weights, chosen, missing, margin)
             ctx.run_ranges(page.n_rows, _GRAIN, vector.add_vectors_by_bins, *args)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import naive_vector
 import pages
-from arboost.kernels.cpu import vector
+from arboost.kernels.cpu import routes, vector
 from arboost.kernels.dtypes import NODE
 
 
@@ -86,5 +86,7 @@ def test_weights_to_margins():
         np.testing.assert_array_equal(margin, weights[leaf])
     skip = (np.arange(60) % 3 == 0).astype(np.uint8)
     margin = np.zeros((60, 3), np.float32)
-    vector.add_vectors_by_bins(bins, nodes, weights, skip, 255, margin, 0, 60)
+    table = np.empty((len(nodes), routes.N_ROUTE), np.int64)
+    routes.write_routes((), nodes, 255, table, 0, len(nodes))
+    vector.add_vectors_by_bins(bins, table, weights, skip, 255, margin, 0, 60)
     np.testing.assert_array_equal(margin, np.where(skip[:, None], 0, weights[leaf]))

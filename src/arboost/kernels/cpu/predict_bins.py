@@ -1,8 +1,8 @@
 """Walk a grown tree by bins: for training rows that were left out of its sample."""
 
-from numba import int64, uint64
+from numba import uint64
 
-from arboost.kernels.cpu.routes import COLUMN, FIRST, FLIP, LEFT, RIGHT, WIDTH, goes_left
+from arboost.kernels.cpu.routes import leaf_of
 from arboost.kernels.jit import kernel
 
 
@@ -15,9 +15,4 @@ def add_tree_by_bins(bins, table, weights, skip, missing_code, target, margin, s
     for r in range(uint64(start), uint64(stop)):
         if skip[r]:
             continue
-        i = int64(0)
-        while table[i, LEFT] >= 0:
-            code = bins[r, uint64(table[i, COLUMN])]
-            is_left = goes_left(code, table[i, FIRST], table[i, WIDTH], table[i, FLIP], missing_code)
-            i = table[i, LEFT] if is_left else table[i, RIGHT]
-        margin[r, uint64(target)] += weights[i]
+        margin[r, uint64(target)] += weights[leaf_of(bins, r, table, missing_code)]

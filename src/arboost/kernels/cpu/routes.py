@@ -5,7 +5,7 @@ so that "missing, and the lower bins" is such a run too. `layout` is (column_of,
 matrix/bundles.py where features share columns, and () where every feature has its own.
 """
 
-from numba import int64
+from numba import int64, uint64
 from numba.extending import overload
 
 from arboost.kernels.jit import OPTIONS, kernel, part
@@ -73,6 +73,17 @@ def _route_shared(layout, node, missing_code):
 @overload(route, jit_options=OPTIONS)
 def _choose_route(layout, node, missing_code):
     return _route_shared if len(layout) else _route_plain
+
+
+@part
+def leaf_of(bins, r, table, missing_code):
+    """The leaf of row r by its codes, bins[r]; table: see `write_routes`."""
+    i = int64(0)
+    while table[i, LEFT] >= 0:
+        code = bins[r, uint64(table[i, COLUMN])]
+        is_left = goes_left(code, table[i, FIRST], table[i, WIDTH], table[i, FLIP], missing_code)
+        i = table[i, LEFT] if is_left else table[i, RIGHT]
+    return i
 
 
 @kernel

@@ -11,6 +11,7 @@ XGBoost; it does not forbid the split.
 
 from numba import float64, int64, uint64
 
+from arboost.kernels.cpu import routes
 from arboost.kernels.jit import kernel, part, scalar
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, clip, leaf_weight, soft_threshold
 
@@ -111,25 +112,19 @@ def add_split_vectors(columns, nodes, batch, weights, rows, missing_code, margin
         first += n
         if lo >= hi:
             continue
-        column, split_bin, default_left = columns[node.feature], int64(node.bin), node.default_left != 0
+        column = columns[node.feature]
+        begin, width, flip = routes.route_by_bins(int64(node.bin), int64(node.default_left), missing_code)
         left, right = uint64(node.left), uint64(node.right)
         for j in range(uint64(node.start + lo), uint64(node.start + hi)):
             r = j if rows.shape[0] == 0 else uint64(rows[j])
-            code = int64(column[r])
-            goes_left = (code <= split_bin) | ((code == missing_code) & default_left)
+            goes_left = routes.goes_left(column[r], begin, width, flip, missing_code)
             _add_row(margin, r, weights, left if goes_left else right)
 
 
 @kernel
-def add_vectors_by_bins(bins, nodes, weights, skip, missing_code, margin, start, stop):
-    """margin[r] += the weights of r's leaf, for rows start..stop where skip[r] == 0, by a walk from the root."""
+def add_vectors_by_bins(bins, table, weights, skip, missing_code, margin, start, stop):
+    """margin[r] += the weights of r's leaf, for rows start..stop where skip[r] == 0; table: see `routes`."""
     for r in range(uint64(start), uint64(stop)):
         if skip[r]:
             continue
-        i = int64(0)
-        while nodes[i].left >= 0:
-            node = nodes[i]
-            code = int64(bins[r, uint64(node.feature)])
-            goes_left = (code <= node.bin) | ((code == missing_code) & (node.default_left != 0))
-            i = int64(node.left if goes_left else node.right)
-        _add_row(margin, r, weights, uint64(i))
+        _add_row(margin, r, weights, uint64(routes.leaf_of(bins, r, table, missing_code)))
