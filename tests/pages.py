@@ -14,7 +14,7 @@ from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import resolve
 from arboost.runtime import pool
 from arboost.runtime.context import Context
-from arboost.tree import grow, quantize
+from arboost.levels import histogram, quantize
 from naive import MISSING, Params
 
 THREADS = (1, 2, 3, 8)
@@ -41,7 +41,7 @@ def make_page(bins, n_bins, dtype=np.uint8):
     words = np.zeros((n_rows, -(-n_features * dtype.itemsize // 8)), np.uint64)
     words.view(dtype)[:, :n_features] = codes
     columns = np.ascontiguousarray(codes.T)
-    return BinnedPage(cuts, words, columns, columns)
+    return BinnedPage(cuts, words, columns)
 
 
 def raw_values(bins):
@@ -124,8 +124,8 @@ def cut_anywhere(seed=0):
         for module in (pool, sampling):
             patch.setattr(module, "split_range", split_range)
         patch.setattr(pool, "run_ranges", _run_ranges)
-        patch.setattr(grow, "TEAM_SLOTS", 0)
-        patch.setattr(grow, "TEAM_UPDATES", 0)
+        patch.setattr(histogram, "TEAM_SLOTS", 0)
+        patch.setattr(histogram, "TEAM_UPDATES", 0)
         yield
 
 

@@ -11,6 +11,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
+from arboost.levels.exact import check_memory
+from arboost.levels.quantize import QuantizedGradients, quantize
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import Resolved, TreeParams
@@ -19,12 +21,9 @@ from arboost.runtime import rng, settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
-from arboost.tree.exact import ExactGrower, check_memory
-from arboost.tree.grow import TreeGrower
-from arboost.tree.local import LocalGrower
-from arboost.tree.loop import GrownTree
+from arboost.tree.grow import GrownTree
+from arboost.tree.growers import ExactGrower, HistogramGrower, local_grower
 from arboost.tree.model import Tree
-from arboost.tree.quantize import QuantizedGradients, quantize
 
 LeafSolver = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """(target, rows, leaf_ptr, margin) -> the best value of each leaf, for losses whose best is not -G/(H + lambda)."""
@@ -127,7 +126,7 @@ class Grower(Protocol):
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
     ) -> GrownTree: ...
 
-    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None: ...
+    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int) -> None: ...
 
     def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]: ...
 
@@ -140,7 +139,7 @@ def make_grower(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
     if params.tree_method == "approx":
         return _make_approx(ctx, data, params)
     page = data.binned(ctx, params.max_bin, params.enable_bundle, keep_sparse=True)
-    return TreeGrower(ctx, page, params, *features)
+    return HistogramGrower(ctx, page, params, *features)
 
 
 def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
@@ -169,7 +168,7 @@ def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
             raise XGBoostError(
                 "sketch_proposal='local' doesn't support categorical features: a category is no quantile. Use 'global'."
             )
-        return LocalGrower(ctx, data.sorted(ctx), data.raw, params, *features)
+        return local_grower(ctx, data.sorted(ctx), data.raw, params, *features)
     sparse = data.raw if isinstance(data.raw, SparseData) else None
     return ApproxGrower(ctx, data.sorted(ctx), sparse, params, data.feature_types, *features)
 
@@ -206,7 +205,7 @@ class TreeTrainer:
                 grown = self._grower.grow(gradients, sampled, tree_key, partition_all=solver is not None)
                 if solver is not None:
                     self._solve_leaves(grown, solver, before, target)
-                self._grower.add_weights(grown, margin, target, sampled)
+                self._grower.add_weights(grown, margin, target)
                 trees.append(grown.tree)
                 targets.append(target)
         return trees, targets

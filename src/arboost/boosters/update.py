@@ -15,7 +15,7 @@ from arboost.predict.forest import Forest
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
-from arboost.tree.quantize import quantize
+from arboost.levels.quantize import quantize
 from arboost.tree.update import add_leaf_sums, prune, refresh
 
 

@@ -4,13 +4,14 @@ import numpy as np
 
 from arboost.boosters.gbtree import LeafSolver, TreeTrainer
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
+from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime import rng
 from arboost.runtime.context import Context
-from arboost.tree.loop import GrownTree
+from arboost.tree.grow import GrownTree
+from arboost.tree.growers import HistogramGrower
 from arboost.tree.model import Tree
-from arboost.tree.vector import VectorGradients, VectorGrower, quantize_targets
 
 
 class VectorTrainer(TreeTrainer):
@@ -25,7 +26,7 @@ class VectorTrainer(TreeTrainer):
         feature_weights: np.ndarray | None,
         feature_names: list[str] | None = None,
     ):
-        grower = VectorGrower(ctx, page, params, n_targets, feature_weights, feature_names)
+        grower = HistogramGrower(ctx, page, params, feature_weights, feature_names, n_targets)
         super().__init__(ctx, page.n_rows, params, grower)
         self._packed = np.empty((n_targets, page.n_rows), np.int64)
 
@@ -43,7 +44,7 @@ class VectorTrainer(TreeTrainer):
             grown = self._grower.grow(seen, sampled, tree_key, partition_all=solver is not None)
             if solver is not None:
                 self._solve_vectors(grown, solver, before)
-            self._grower.add_weights(grown, margin, 0, sampled)
+            self._grower.add_weights(grown, margin, 0)
             trees.append(grown.tree)
         return trees, [0] * n_trees
 

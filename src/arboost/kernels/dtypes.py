@@ -6,32 +6,44 @@ NODE = np.dtype(
     [
         ("start", "i8"),  # its rows are rows[start:stop]
         ("stop", "i8"),
-        ("g", "i8"),  # integer sums of its rows' gradients and hessians
-        ("h", "i8"),
+        ("g", "i8"),  # integer sums of its rows' gradients and hessians, over all workers;
+        ("h", "i8"),  # where leaves hold vectors, h is the sum over targets and g is 0
         ("g_left", "i8"),  # the left child's sums under the best split
         ("h_left", "i8"),
         ("gain", "f8"),  # of the best split; 0 if there is none
         ("feature", "i4"),  # best split, -1 if there is none
-        ("bin", "i4"),  # rows with a bin <= this go left
+        ("bin", "i4"),  # rows with a bin <= this go left; on sorted columns, entries of its run up to this one
         ("default_left", "i4"),
         ("parent", "i4"),
         ("left", "i4"),  # -1 while a leaf
         ("right", "i4"),
         ("depth", "i4"),
-        ("hist", "i4"),  # its histogram's buffer, NO_HIST or BY_ROWS
+        ("hist", "i4"),  # its histogram's buffer, NO_HIST or BY_ROWS; on sorted columns, the slot of its runs
     ],
     align=True,
 )
 """A node while its tree grows."""
 
-BUILD = np.dtype([("start", "i8"), ("stop", "i8"), ("first", "i8"), ("hist", "i4"), ("sign", "i4")], align=True)
-"""Add rows[start:stop] times `sign` to buffer `hist`; `first` = rows of the builds before this one."""
+BUILD = np.dtype(
+    [
+        ("start", "i8"),  # the rows that are added up,
+        ("stop", "i8"),
+        ("first", "i8"),  # the rows of the builds before this one,
+        ("hist", "i4"),  # the buffer they are added to,
+        ("sign", "i4"),  # 1, or -1 to take them away,
+        ("fresh", "i4"),  # 1 if the buffer is to be set instead;
+        ("node", "i4"),  # whose rows they are,
+        ("place", "i4"),  # and its parent's place in the batch, -1 for the root
+    ],
+    align=True,
+)
+"""One buffer's sums over the rows of one node."""
 
 SUBTRACT = np.dtype([("large", "i4"), ("small", "i4")], align=True)
 """Buffer `large` (the parent's) -= buffer `small`: what remains is the larger child's histogram."""
 
 PIECE = np.dtype([("node", "i8"), ("start", "i8"), ("stop", "i8"), ("n_left", "i8")], align=True)
-"""One thread's part of a node's rows in a partition; node == -1 marks an unused entry."""
+"""A part of the rows of the batch's node number `node` in a partition: one thread's, or a page's; -1: unused."""
 
 CANDIDATE = np.dtype(
     [("score", "f8"), ("g_left", "i8"), ("h_left", "i8"), ("bin", "i4"), ("default_left", "i4")], align=True

@@ -7,7 +7,8 @@ are from tree to tree; a feature always has room for as many bins as it may get,
 
 import numpy as np
 
-from arboost.kernels.cpu import bundle, rebin, summary
+from arboost.kernels.cpu import bundle
+from arboost.kernels.cpu.sorted import rebin, summary
 from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, check_max_bin
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage
@@ -130,8 +131,8 @@ class ProposedPage(ProposedCuts):
         columns, has_missing = self._columns, self._has_missing
         dtype = np.dtype(np.uint8 if int((self._room + has_missing).max(initial=0)) <= 256 else np.uint16)
         words = np.zeros((columns.n_rows, -(-columns.n_features * dtype.itemsize // 8)), np.uint64)
-        bins = np.empty((columns.n_features + bool(self._is_categorical.any()), columns.n_rows), dtype)
-        page = BinnedPage(self._empty_cuts(self._room), words, bins[: columns.n_features], bins)
+        bins = np.empty((columns.n_features, columns.n_rows), dtype)
+        page = BinnedPage(self._empty_cuts(self._room), words, bins)
         page.columns[has_missing] = page.missing_code
         return page
 

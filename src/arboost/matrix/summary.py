@@ -1,6 +1,6 @@
 """Quantiles of a weighted stream in little memory: the mergeable, prunable summary of the XGBoost paper's appendix.
 
-`tree_method="approx"` proposes its candidates with the same kernels (kernels/cpu/summary.py), where a column is one
+`tree_method="approx"` proposes its candidates with the same kernels (kernels/cpu/sorted/summary.py), where a column is one
 sorted run; here the data may come in any order and in any pieces.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu import summary as ops
+from arboost.kernels.cpu.sorted import summary as ops
 from arboost.runtime.errors import XGBoostError
 
 MAX_TOTAL = 1 << 61

@@ -1,35 +1,24 @@
 """Approximate split finding (the paper, section 3.2), global proposals: candidates are drawn once for every tree.
 
 They are quantiles in which a row weighs its hessian; rows that the tree does not see weigh nothing. The page is binned
-at them, and the tree grown on it by `grow.py`. Where no row's weight has changed since the last tree, nothing is done.
+at them, and the tree grown on it as always. Where no row's weight has changed since the last tree, nothing is done.
 """
-
-from math import ceil
 
 import numpy as np
 
-from arboost.kernels.cpu import rebin
+from arboost.kernels.cpu.sorted import rebin
+from arboost.levels.quantize import QuantizedGradients
 from arboost.matrix.adapt import SparseData
-from arboost.matrix.cuts import MAX_BIN_LIMIT
 from arboost.matrix.page import make_binned
 from arboost.matrix.proposed import ProposedCuts, ProposedPage
 from arboost.matrix.sorted import SortedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
-from arboost.tree.grow import TreeGrower
-from arboost.tree.loop import GrownTree
-from arboost.tree.quantize import QuantizedGradients
+from arboost.tree.grow import GrownTree
+from arboost.tree.growers import HistogramGrower, count_bins
 
 _GRAIN = 65_536
 _EVERY_ROW = np.zeros(0, np.uint8)
-
-
-def count_bins(params: TreeParams) -> int:
-    """Bins that candidates cut a feature into: none may weigh more than `sketch_eps` of all; else `max_bin`."""
-    if params.sketch_eps is None:
-        return params.max_bin
-    tolerant = 1.0 - 1e-6  # 0.01 as a float32 is a little less, and still means 100
-    return min(MAX_BIN_LIMIT, max(2, ceil(tolerant / params.sketch_eps)))
 
 
 class ApproxGrower:
@@ -67,7 +56,7 @@ class ApproxGrower:
         self._proposed = kind(ctx, columns, count_bins(params), feature_types, feature_names)
         self._grower = self._make_grower()
 
-    def _make_grower(self) -> TreeGrower:
+    def _make_grower(self) -> HistogramGrower:
         """A grower on bins at the candidates as they stand."""
         if isinstance(self._proposed, ProposedPage):
             page = self._proposed.page
@@ -75,7 +64,7 @@ class ApproxGrower:
             assert self._raw is not None
             cuts = self._proposed.cuts()
             page = make_binned(self._ctx, self._raw, cuts, self._params.enable_bundle, keep_sparse=True)
-        return TreeGrower(self._ctx, page, self._params, *self._features)
+        return HistogramGrower(self._ctx, page, self._params, *self._features)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
@@ -85,16 +74,16 @@ class ApproxGrower:
     def grow(
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
     ) -> GrownTree:
-        """Propose candidates, then grow one tree: see `TreeGrower.grow`."""
+        """Propose candidates, then grow one tree: see `HistogramGrower.grow`."""
         if not self._proposed.is_fixed and self._weigh_rows(gradients, sampled):
             self._proposed.propose(self._weights)
             if self._raw is not None:
                 self._grower = self._make_grower()
         return self._grower.grow(gradients, sampled, key, partition_all)
 
-    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int, sampled: np.ndarray | None) -> None:
+    def add_weights(self, grown: GrownTree, margin: np.ndarray, target: int) -> None:
         """Add the tree's leaf weights to every training row's margin."""
-        self._grower.add_weights(grown, margin, target, sampled)
+        self._grower.add_weights(grown, margin, target)
 
     def leaf_rows(self, grown: GrownTree) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the training rows of grown.leaves, one leaf after the other."""

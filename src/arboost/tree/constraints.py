@@ -68,9 +68,9 @@ class Interactions:
         self._sets = sets
         self._path: dict[int, np.ndarray] = {}
 
-    def allowed(self, nodes: np.ndarray, i: int, feature_of: np.ndarray) -> np.ndarray:
-        """(n_features,) bool; the root may split on anything. feature_of[p] is node p's feature."""
-        path = self._features_above(nodes, i, feature_of)
+    def allowed(self, nodes: np.ndarray, i: int) -> np.ndarray:
+        """(n_features,) bool; the root may split on anything."""
+        path = self._features_above(nodes, i)
         if not path.any():
             return np.ones_like(path)
         fitting = self._sets[(self._sets | ~path).all(axis=1)]
@@ -80,12 +80,12 @@ class Interactions:
         """A new tree: node numbers mean other nodes."""
         self._path.clear()
 
-    def _features_above(self, nodes: np.ndarray, i: int, feature_of: np.ndarray) -> np.ndarray:
+    def _features_above(self, nodes: np.ndarray, i: int) -> np.ndarray:
         if i not in self._path:
             path = np.zeros(self._sets.shape[1], np.bool_)
             if i > 0:
                 parent = int(nodes["parent"][i])
-                path |= self._features_above(nodes, parent, feature_of)
-                path[feature_of[parent]] = True
+                path |= self._features_above(nodes, parent)
+                path[nodes["feature"][parent]] = True
             self._path[i] = path
         return self._path[i]

@@ -14,7 +14,7 @@ from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.pool import split_range
 from arboost.tree.model import DELETED, Tree
-from arboost.tree.quantize import QuantizedGradients
+from arboost.levels.quantize import QuantizedGradients
 
 _GRAIN = 16_384
 

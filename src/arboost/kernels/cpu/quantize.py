@@ -55,10 +55,10 @@ def scale_plane(x, scale, values, start, stop):
 
 
 @kernel
-def sum_values(values, rows, start, stop):
-    """Sum of values over rows[start:stop], or over start..stop itself if `rows` is empty."""
+def sum_values(values, rows, every, start, stop):
+    """Sum of values over rows[start:stop], or over start..stop itself if every row is meant."""
     total = int64(0)
-    if rows.shape[0] == 0:
+    if every:
         for i in range(uint64(start), uint64(stop)):
             total += values[i]
     else:
@@ -68,12 +68,12 @@ def sum_values(values, rows, start, stop):
 
 
 @kernel
-def sum_packed(values, rows, shift, start, stop):
+def sum_packed(values, rows, every, shift, start, stop):
     """(sum of g, sum of h) in quanta over a range of rows, unpacked before they are added."""
     mask = (int64(1) << shift) - 1
     g, h = int64(0), int64(0)
     for i in range(uint64(start), uint64(stop)):
-        v = values[i] if rows.shape[0] == 0 else values[rows[i]]
+        v = values[i] if every else values[rows[i]]
         g += v >> shift
         h += v & mask
     return g, h

@@ -1,0 +1,1 @@
+"""Growing a tree level by level on binned rows."""

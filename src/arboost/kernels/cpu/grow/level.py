@@ -1,0 +1,231 @@
+"""The steps of growth for a set of nodes whose rows are in memory, carried out by a whole team of threads.
+
+An order is a sum of steps, done one after the other:
+    SPLIT   move the rows of the batch to the two sides
+    PLAN    make the children; which of them is built, which is what remains of the parent
+    BUILD   sum the rows that are planned
+    FIND    subtract, find the best split of every new node, list those that have one
+Workers of a cluster add up their histograms between BUILD and FIND. Here is only who does which part of the work; the
+result does not depend on it: sums are integers.
+"""
+
+import numpy as np
+from numba import int64
+from numba.extending import overload
+
+from arboost.kernels.cpu.grow import histogram, nodes, partition, search, search_vectors, special, split
+from arboost.kernels.cpu.grow import orders
+from arboost.kernels.cpu.grow.arrays import IN_ORDER, Level, Special, Vectors, as_level, is_of
+from arboost.kernels.cpu.grow.jobs import BUILD_JOBS, FIND_JOBS, SPLIT_JOBS, n_jobs, n_shares
+from arboost.kernels.cpu.grow.team import barrier, take_job
+from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
+from arboost.kernels.jit import OPTIONS, kernel, part, section
+
+SPLIT, PLAN, BUILD, FIND = 1, 2, 4, 8
+# Work that is worth a thread; typed, for a function is compiled again for every plain number it is given.
+SPLIT_ROWS = np.int64(8_192)  # rows to partition,
+BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
+MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
+FIND_SLOTS = np.int64(6_000)  # slots to scan
+
+
+@part
+def split_batch(level, team, thread, n_threads):
+    """Partition the batch's rows; True if the team was given up."""
+    rows = level.rows
+    batch = level.search.batch[: level.plan.counts[nodes.BATCH]]
+    in_order = rows.state[IN_ORDER] != 0
+    n = nodes.count_rows(level.nodes, batch)
+    n_spans = n_jobs(n, SPLIT_ROWS, n_threads)
+    s = take_job(team, SPLIT_JOBS, int64(-1), n_threads)
+    while s < n_spans:
+        span = n * s // n_spans, n * (s + 1) // n_spans
+        pieces = rows.pieces[s]
+        partition.split_rows(
+            level.page, level.extra, level.nodes, batch, rows, in_order, pieces, span[0], span[1]
+        )  # fmt: skip
+        s = take_job(team, SPLIT_JOBS, s, n_threads)
+    if barrier(team, n_threads):
+        return True
+    if n_spans > 1:
+        flat = rows.pieces[:n_spans].reshape(-1)
+        first, last = 2 * n_spans * thread // n_threads, 2 * n_spans * (thread + 1) // n_threads
+        partition.place_rows(level.nodes, batch, flat, rows, first, last)
+        return barrier(team, n_threads)
+    return False
+
+
+@part
+def build(page, ids, in_order, gradients, builds, n_rows, buffers, team, thread, n_threads):
+    """Sum the builds' rows into buffers: blocks of features times spans of rows, dealt out evenly."""
+    acc, partial, bounds, hist = buffers.acc[thread], buffers.partial, buffers.bounds, buffers.hist
+    _, _, n_updates, any_entries = search.row_sizes(page)
+    n_dense = (page.n_bins.shape[0] + BLOCK_FEATURES - 1) // BLOCK_FEATURES
+    n_blocks = n_dense + any_entries
+    n_spans = n_jobs(n_rows * n_updates, BUILD_UPDATES, n_threads) // n_blocks
+    most = int64(partial.shape[0])
+    n_spans = most if n_spans > most else n_spans if n_spans > 1 else 1
+    n_spans = n_rows if n_spans > n_rows else n_spans
+    if thread == 0:
+        for s in range(n_spans + 1):
+            bounds[s] = n_rows * s // n_spans if n_spans > 0 else int64(0)
+    job = take_job(team, BUILD_JOBS, int64(-1), n_threads)
+    while job < n_blocks * n_spans:
+        block, s = job // n_spans, job % n_spans
+        start, stop = n_rows * s // n_spans, n_rows * (s + 1) // n_spans
+        for p in range(gradients.planes.shape[0]):
+            values, packing = gradients.planes[p], gradients.packings[p]
+            if block == n_dense:
+                search.add_entries(page, ids, in_order, values, packing, builds, partial[s], hist, start, stop)
+                continue
+            histogram.build_histograms(
+                page, ids, in_order, values, packing, builds, acc, partial[s], hist, block, start, stop
+            )
+        job = take_job(team, BUILD_JOBS, job, n_threads)
+    if n_spans > 1:
+        if barrier(team, n_threads):
+            return
+        width = hist.shape[1]
+        share = n_shares(width * n_spans, MERGE_SLOTS, n_threads)
+        if thread < share:
+            span = width * thread // share, width * (thread + 1) // share
+            histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
+
+
+# ---- finding splits ----
+
+
+@section
+def _subtract(level, thread, n_threads):
+    """Turn parents' buffers into those of their larger children; True if there was anything to do."""
+    hist, n_subtracts = level.buffers.hist, level.plan.counts[nodes.SUBTRACTS]
+    if n_subtracts == 0:
+        return False
+    width = hist.shape[1]
+    share = n_shares(width * n_subtracts, MERGE_SLOTS, n_threads)
+    if thread < share:
+        span = width * thread // share, width * (thread + 1) // share
+        histogram.subtract_histograms(level.plan.subtracts[:n_subtracts], hist, span[0], span[1])
+    return True
+
+
+@part
+def _search_bins(level, team, thread, n_threads):
+    """The best split of every node in the plan's evals on every feature that has no search of its own."""
+    page, plan, gradients = level.page, level.plan, level.gradients
+    allowed, reg, best = level.search.allowed, level.search.reg, level.search.best
+    scratch = level.search.scratch[thread], (level.search.scores[thread], level.search.score_bits[thread])
+    evals = plan.evals[: plan.counts[nodes.EVALS]]
+    n_features, n_slots, n_updates, _ = search.row_sizes(page)
+    n = int64(evals.shape[0])
+    n_by_rows = plan.counts[nodes.BY_ROWS_EVALS]
+    pairs = n * n_features if n_by_rows < n else int64(0)
+    most = n_jobs((n - n_by_rows) * n_slots, FIND_SLOTS, n_threads)
+    job = take_job(team, FIND_JOBS, int64(-1), n_threads)
+    while job < most:
+        span = pairs * job // most, pairs * (job + 1) // most
+        search.find_splits(
+            page, level.extra, level.nodes, evals, level.buffers.hist, allowed, reg, best, scratch, span[0], span[1]
+        )
+        job = take_job(team, FIND_JOBS, job, n_threads)
+    share = n_shares(n_by_rows * n_updates * FEW_ROWS, FIND_SLOTS, n_threads)
+    if n_by_rows > 0 and thread < share:
+        planes = gradients.planes
+        data = (level.rows.ids, planes[0], planes[planes.shape[0] - 1], gradients.packings[0, 0])
+        span = n * thread // share, n * (thread + 1) // share
+        search.find_splits_by_rows(
+            page, level.extra, level.nodes, evals, data, allowed, reg, best, scratch, span[0], span[1]
+        )
+
+
+def _choose(level, team, thread, n_threads):
+    """Search, and give every evaluated node its best split over all features; True if the team was given up."""
+    raise NotImplementedError  # only its compiled forms below are ever called
+
+
+def _choose_plain(level, team, thread, n_threads):
+    _search_bins(level, team, thread, n_threads)
+    if barrier(team, n_threads):
+        return True
+    if thread == 0:
+        evals = level.plan.evals[: level.plan.counts[nodes.EVALS]]
+        split.select_splits(
+            level.nodes, evals, level.search.best, level.search.reg, int64(0), int64(evals.shape[0])
+        )  # fmt: skip
+    return False
+
+
+def _choose_special(level, team, thread, n_threads):
+    _search_bins(level, team, thread, n_threads)
+    if barrier(team, n_threads):  # split.py's zeros are written before they are replaced
+        return True
+    special.find_special(level, thread, n_threads)
+    if barrier(team, n_threads):
+        return True
+    if thread == 0:
+        special.select_splits(level)
+    return False
+
+
+def _choose_vectors(level, team, thread, n_threads):
+    search_vectors.find_splits(level, FIND_SLOTS, team, thread, n_threads)
+    if barrier(team, n_threads):
+        return True
+    search_vectors.select_splits(level, thread, n_threads)
+    return barrier(team, n_threads)
+
+
+@overload(_choose, jit_options=OPTIONS)
+def _choose_form(level, team, thread, n_threads):
+    extra = level[level.fields.index("extra")]
+    if is_of(extra, Special):
+        return _choose_special
+    return _choose_vectors if is_of(extra, Vectors) else _choose_plain
+
+
+@part
+def find(level, team, thread, n_threads):
+    """The step FIND; True if the team was given up."""
+    if _subtract(level, thread, n_threads) and barrier(team, n_threads):
+        return True
+    if _choose(level, team, thread, n_threads):
+        return True
+    if thread == 0:
+        nodes.open_nodes(level.nodes, level.plan, level.search.opened)
+    return False
+
+
+# ---- orders ----
+
+
+def _perform(order, level, team, thread, n_threads):
+    plan, rows = level.plan, level.rows
+    if order & SPLIT and split_batch(level, team, thread, n_threads):
+        return True
+    if order & PLAN:
+        if thread == 0:
+            batch = level.search.batch[: plan.counts[nodes.BATCH]]
+            rows.state[IN_ORDER] = 0  # the first split has written the row ids down
+            nodes.plan_children(level.extra, level.nodes, batch, rows.n_left, level.search.reg, plan)
+        if barrier(team, n_threads):
+            return True
+    if order & BUILD and plan.counts[nodes.BUILDS] > 0:
+        builds, in_order = plan.builds[: plan.counts[nodes.BUILDS]], rows.state[IN_ORDER] != 0
+        n_rows = plan.counts[nodes.BUILD_ROWS]
+        build(
+            level.page, rows.ids, in_order, level.gradients, builds, n_rows, level.buffers, team, thread, n_threads
+        )  # fmt: skip
+        if order & FIND and barrier(team, n_threads):
+            return True
+    return order & FIND != 0 and find(level, team, thread, n_threads)
+
+
+@overload(orders.perform, jit_options=OPTIONS)
+def _perform_in_memory(order, level, team, thread, n_threads):
+    return _perform if is_of(level, Level) else None
+
+
+@kernel
+def carry_out(order, arrays, team, thread, n_threads):
+    """See orders.py; `arrays` are those of a Level."""
+    orders.carry_out(order, as_level(arrays), team, thread, n_threads)

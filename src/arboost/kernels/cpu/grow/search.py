@@ -1,0 +1,72 @@
+"""How bins are summed and searched, by the page's layout: chosen when a kernel is compiled.
+
+A page with a column for every feature neither compiles nor runs anything of bundled.py.
+"""
+
+from numba import int64
+from numba.extending import overload
+
+from arboost.kernels.cpu.grow import bundled, split
+from arboost.kernels.jit import OPTIONS
+
+
+def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
+    """best[e, f] for pairs (e, f) number start..stop whose node evals[e] has a histogram."""
+    raise NotImplementedError  # only its two compiled forms are ever called
+
+
+def _find_splits_plain(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
+    split.find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop)
+
+
+@overload(find_splits, jit_options=OPTIONS)
+def _choose_find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
+    return bundled.find_splits if _is_bundled(page) else _find_splits_plain
+
+
+def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
+    """best[e, f] for nodes evals[start:stop] that are marked BY_ROWS, straight from their rows."""
+    raise NotImplementedError  # only its two compiled forms are ever called
+
+
+def _find_splits_by_rows_plain(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
+    split.find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop)
+
+
+@overload(find_splits_by_rows, jit_options=OPTIONS)
+def _choose_find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
+    return bundled.find_splits_by_rows if _is_bundled(page) else _find_splits_by_rows_plain
+
+
+def add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
+    """Sums of features that have no column, if there are any."""
+    raise NotImplementedError  # only its two compiled forms are ever called
+
+
+def _add_no_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
+    pass
+
+
+@overload(add_entries, jit_options=OPTIONS)
+def _choose_add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
+    return bundled.add_entries if _is_bundled(page) else _add_no_entries
+
+
+def row_sizes(page):
+    """(features, slots, entries of a typical row, 1 if some of them are sparse)."""
+    raise NotImplementedError  # only its two compiled forms are ever called
+
+
+def _row_sizes_plain(page):
+    n = int64(page.n_bins.shape[0])
+    return n, page.slot_ptr[n], n, int64(0)
+
+
+@overload(row_sizes, jit_options=OPTIONS)
+def _choose_row_sizes(page):
+    return bundled.row_sizes if _is_bundled(page) else _row_sizes_plain
+
+
+def _is_bundled(page):
+    """Whether Numba's type of a page has a layout."""
+    return len(page[page.fields.index("layout")]) > 0

@@ -1,0 +1,108 @@
+"""What a level engine is: everything below the growth loop, one level of a tree at a time.
+
+The loop (tree/grow.py) decides which nodes are opened and which features they may use. An engine does the rest:
+
+    start     the root: all rows, or the sampled ones
+    open      for a batch of nodes:  split    move their rows to the children          once per page
+                                     plan     which child is built, which subtracted   from sums over all workers
+                                     build    histograms of what is planned            once per page
+                                     share    add up the workers' histograms           nothing on one machine
+                                     find     subtract, search; the nodes that have a split
+    close     children that stay leaves
+    finish · add_weights · leaf_rows
+
+An engine does these steps in the order and in as few pieces as suits it: in memory all of `open` is one order to its
+threads. Whatever it does, the tree is the same to the bit.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from arboost.levels.quantize import QuantizedGradients
+
+NO_IDS = np.zeros(0, np.int32)
+GAMMA = 4  # its place in Rules.reg
+
+
+class Features(Protocol):
+    """Which features the nodes of one tree may be split on."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether nodes of one tree may use different ones."""
+
+    def of_tree(self) -> np.ndarray:
+        """(1, n_features) uint8: those that the tree may use."""
+
+    def write(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
+        """Masks of the nodes `ids`, one row of `out` each."""
+
+
+class Rules(NamedTuple):
+    """What says how good a split is, and when to stop."""
+
+    reg: np.ndarray  # the parameter vector of kernels/scalar.py, then gamma, g_unit, h_unit
+    max_depth: int  # 0: no limit
+    least_h: int  # quantised hessian of a node that can have two children of min_child_weight
+
+
+class Finished(NamedTuple):
+    """A grown tree as arrays, one entry a node."""
+
+    links: np.ndarray  # (4, n) int32: left, right, parent, feature
+    threshold: np.ndarray  # float32; of a leaf, its weight if there is but one
+    default_left: np.ndarray  # uint8
+    gain: np.ndarray
+    cover: np.ndarray
+    base_weight: np.ndarray  # (n,), or (n, K) where leaves hold vectors
+    vectors: np.ndarray | None  # (n, K): what leaves add to the margins
+    set_nodes: np.ndarray = NO_IDS  # nodes that are split by a set of categories,
+    set_bits: np.ndarray | None = None  # and their sets, (n_sets, n_words) uint64
+
+
+class Walk(NamedTuple):
+    """What a row needs to find its leaf's weight."""
+
+    left: np.ndarray
+    right: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray  # of a leaf, its weight if there is but one
+    default_left: np.ndarray
+    weights: np.ndarray  # of leaves: (n_nodes,), or (n_nodes, K) for all targets
+
+
+class LevelEngine(Protocol):
+    """One training matrix, tree after tree. Arrays are kept from one to the next."""
+
+    nodes: np.ndarray
+    """NODE records of the tree that is growing."""
+
+    def start(
+        self, gradients: QuantizedGradients, sampled: np.ndarray | None, rules: Rules, features: Features
+    ) -> np.ndarray:
+        """Begin a tree on all rows or the sampled ones; returns the root if it has a split."""
+
+    def make_room(self, waiting: Callable[[], np.ndarray]) -> int:
+        """How many nodes may be opened at once; `waiting` tells which will be later, the last one first."""
+
+    def open(self, batch: np.ndarray) -> np.ndarray:
+        """Open the batch, and find splits for its children; returns those that have one."""
+
+    def close(self, batch: np.ndarray, partition_all: bool) -> np.ndarray:
+        """Make children, all leaves; returns the nodes whose rows stay where they are, never any if `partition_all`."""
+
+    def stop(self) -> None:
+        """The last word about a tree, after an error too."""
+
+    def finish(self, eta: np.float32) -> Finished:
+        """The tree, its leaves' weights times eta."""
+
+    def add_weights(
+        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
+    ) -> None:
+        """margin[r, target] += the weight of r's leaf, for all rows; `closed` are the nodes that `close` returned."""
+
+    def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, leaf_ptr): the rows that the tree has seen, one leaf after the other, ascending in each."""

@@ -1,0 +1,308 @@
+"""The level engine on histograms of bins: rows in memory or on pages, on one machine or on workers.
+
+Threads stay in compiled code for a whole tree and take orders (kernels/cpu/grow/level.py). Where nothing comes between
+them, all steps of a level are one order.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from arboost.kernels.cpu.grow import arrays, finish, level, nodes, paged, partition, routes
+from arboost.kernels.dtypes import BUILD, CANDIDATE, FEW_ROWS, NODE, PIECE
+from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
+from arboost.levels.buffers import HistogramStore
+from arboost.levels.bundled import BundledColumns
+from arboost.levels.quantize import QuantizedGradients
+from arboost.levels.rowsets import RowSets, join_rows
+from arboost.levels.special import SpecialSearch
+from arboost.levels.vectors import VectorSums
+from arboost.matrix.page import BinnedPage
+from arboost.runtime.context import Context
+from arboost.runtime.pool import Team
+
+TEAM_SLOTS = 20_000  # histogram slots to scan that are
+TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
+_WALK_GRAIN = 8192
+
+
+class HistogramEngine:
+    """Grows trees on pages of binned rows.
+
+    Parameters
+    ----------
+    ctx
+        Threads and workers.
+    pages
+        The rows, in order; more than one are read one after the other, once a level.
+    monotone
+        (n_features,) the directions that weights must follow, 0 where they are free; or None.
+    n_targets
+        How many weights a leaf holds, if it holds a vector; 0: one.
+    """
+
+    def __init__(
+        self, ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, n_targets: int = 0
+    ):
+        first = pages[0]
+        is_special = bool(first.cuts.is_categorical.any() or (monotone is not None and monotone.any()))
+        self._alone = ctx.comm.world_size == 1
+        self._one_page = len(pages) == 1
+        if is_special or n_targets or not (self._alone and self._one_page):
+            pages = [page.unbundled(ctx) for page in pages] if self._one_page else pages
+            first = pages[0]
+        self._ctx, self._pages, self._cuts = ctx, pages, first.cuts
+        self._n_features, self._n_rows = first.n_features, sum(page.n_rows for page in pages)
+        self._rowsets = RowSets(ctx, self._n_rows)
+        self._store = HistogramStore(ctx, first, max(1, n_targets))
+        self._bundled = None if first.bundles is None else BundledColumns(ctx, first, self._store.slot_ptr)
+        self._page = self._page_arrays(first)
+        self._has_sparse = first.sparse is not None
+        n_sparse = len(first.sparse.slots) // max(1, first.n_rows) if first.sparse else 0
+        self._row_updates = (first.n_columns + n_sparse) * max(1, n_targets)
+        self._special = SpecialSearch(ctx, first, _free(first, monotone)) if is_special else None
+        self._vectors = VectorSums(ctx, first, n_targets) if n_targets else None
+        self._team = Team(ctx.n_threads, level.carry_out if self._one_page else paged.carry_out)
+        self.nodes = np.zeros(256, NODE)
+        self._sampled: np.ndarray | None = None
+        self._make_search_arrays(64)
+
+    def set_category_limits(self, max_cat_to_onehot: int, max_cat_threshold: int) -> None:
+        """Take the limits of the search for sets of categories."""
+        if self._special is not None:
+            self._special.set_limits(max_cat_to_onehot, max_cat_threshold)
+
+    # ---- one tree ----
+
+    def start(
+        self, gradients: QuantizedGradients, sampled: np.ndarray | None, rules: Rules, features: Features
+    ) -> np.ndarray:
+        """Begin a tree on all rows or the sampled ones; returns the root if it has a split."""
+        self._sampled = sampled
+        if self._has_sparse and sampled is not None:
+            # sparse features have no column for long: rows that are not sampled go along, weighing nothing
+            gradients, sampled = gradients.only(sampled), None
+        store, root = self._store, self.nodes[0]
+        self._gradients, self._rules = gradients, rules
+        self._limits = self._make_limits(rules)
+        n_rows = self._rowsets.reset(sampled)
+        store.reset()
+        root["g"], root["h"] = self._sum_root(gradients, sampled)
+        root["start"], root["stop"] = 0, n_rows
+        root["left"] = root["right"] = root["feature"] = root["parent"] = -1
+        root["depth"] = root["gain"] = 0
+        store.reserve(1)
+        plan = tuple(store.plan(self._limits, self._evals))
+        nodes.plan_root(self._extra(), self.nodes, rules.reg, plan)
+        self._features, self._allowed = features, features.of_tree()
+        self._bind()
+        if not store.counts[nodes.BUILDS]:
+            return NO_IDS
+        if n_rows * self._row_updates >= TEAM_UPDATES:
+            self._team.start((self._args,))
+        return self._advance(0, n_rows)
+
+    def _sum_root(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> tuple[int, int]:
+        if self._vectors is None:
+            return gradients.total(self._ctx, sampled)
+        return 0, self._vectors.start(self._ctx, gradients, sampled)
+
+    def _make_limits(self, rules: Rules) -> np.ndarray:
+        """kernels/cpu/grow/nodes.py's limits: rows may be counted only where they are all here, and known."""
+        counts_rows = self._alone and self._one_page
+        limits = np.empty(nodes.N_LIMITS, np.int64)
+        limits[nodes.MAX_DEPTH], limits[nodes.LEAST_H] = rules.max_depth, rules.least_h
+        limits[nodes.LEAST_ROWS] = 2 if counts_rows else 0
+        limits[nodes.FEW] = FEW_ROWS if counts_rows else nodes.NEVER
+        limits[nodes.ROWS_DECIDE] = counts_rows
+        return limits
+
+    def open(self, batch: np.ndarray) -> np.ndarray:
+        """Open the batch, and find splits for its children; returns those that have one."""
+        self._room_for(len(batch))
+        n_rows = nodes.count_rows(self.nodes, batch)
+        if self._bundled is not None and self._has_sparse:
+            self._bundled.fetch(self.nodes["feature"][batch])
+        self._batch[: len(batch)] = batch
+        self._store.counts[nodes.BATCH] = len(batch)
+        return self._advance(len(batch), n_rows)
+
+    def _advance(self, n_batch: int, n_rows: int) -> np.ndarray:
+        """All steps for the batch (none: the root) of n_rows: in one order, unless something comes between them."""
+        counts, n_slots = self._store.counts, int(self._store.slot_ptr[-1])
+        few_rows = n_rows * self._row_updates < TEAM_UPDATES
+        move = level.SPLIT | level.PLAN if n_batch else 0
+        if self._one_page and self._alone and not self._features.differ:
+            few_slots = max(1, 2 * n_batch) * n_slots < TEAM_SLOTS
+            self._order(move | level.BUILD | level.FIND, few_rows and few_slots)
+        else:
+            if self._one_page:
+                self._order(move | level.BUILD, few_rows)
+            else:
+                self._visit_pages(n_batch, few_rows)
+            self._share()
+            n_evals = int(counts[nodes.EVALS])
+            if self._features.differ:
+                self._features.write(self.nodes, self._evals[:n_evals], self._allowed)
+            self._order(level.FIND, n_evals * n_slots < TEAM_SLOTS)
+        return self._opened[: int(counts[nodes.OPENED])].copy()
+
+    def _visit_pages(self, n_batch: int, few_rows: bool) -> None:
+        """Split and build, page by page."""
+        self._runs.counts[0] = 0
+        if not n_batch:
+            self._store.buffers[self._store.builds["hist"][:1]] = 0
+        move = level.PLAN if n_batch else 0
+        for page in self._pages:
+            self._page = self._page_arrays(page)
+            self._rebind()
+            self._order(move | (level.SPLIT if n_batch else 0) | level.BUILD, few_rows)
+            move = 0
+        if n_batch:
+            self._order(paged.PLACE, few_rows)
+
+    def _share(self) -> None:
+        """Add up what the workers have built."""
+        if self._alone:
+            return
+        store = self._store
+        builds = store.builds[: int(store.counts[nodes.BUILDS])]
+        store.buffers[builds["hist"][builds["start"] == builds["stop"]]] = 0  # no rows here: nothing has set them
+        if len(builds):  # on all workers, or on none: plans are alike
+            store.buffers[builds["hist"]] = self._ctx.comm.allreduce_sum(store.buffers[builds["hist"]])
+
+    def close(self, batch: np.ndarray, partition_all: bool) -> np.ndarray:
+        """Make children, all leaves; returns the nodes whose rows stay where they are, never any if `partition_all`."""
+        if partition_all or self._has_sparse or not self._one_page:
+            self.open(batch)
+            return NO_IDS
+        self._room_for(len(batch))
+        nodes.make_leaves(self._extra(), self.nodes, batch, self._rules.reg, self._store.counts)
+        return batch
+
+    def stop(self) -> None:
+        """Send other threads home."""
+        self._team.stop()
+
+    def make_room(self, waiting: Callable[[], np.ndarray]) -> int:
+        """How many nodes may be opened at once; waiting nodes give up their histograms when buffers run out."""
+        store = self._store
+        least = store.capacity // 4
+        if store.counts[nodes.FREE] < least:
+            later = waiting()
+            holders = later[self.nodes["hist"][later] >= 0]  # others have none to give: small, or asked before
+            nodes.release_histograms(self.nodes, holders[:least], store.free, store.counts)
+        limit = max(1, int(store.counts[nodes.FREE]) // 2)
+        return min(limit, self._bundled.n_spare) if self._bundled is not None and self._has_sparse else limit
+
+    # ---- the grown tree ----
+
+    def finish(self, eta: np.float32) -> Finished:
+        """The tree, its leaves' weights times eta."""
+        n, cuts = int(self._store.counts[nodes.NODES]), self._cuts
+        shape = (n,) if self._vectors is None else (n, self._vectors.n_targets)
+        links, default_left, gain_cover = np.empty((4, n), np.int32), np.empty(n, np.uint8), np.empty((2, n), np.float32)
+        threshold, base_weight = np.empty(n, np.float32), np.empty(shape, np.float32)
+        vectors = None if self._vectors is None else np.empty(shape, np.float32)
+        out = (links, threshold, default_left, gain_cover, base_weight, threshold if vectors is None else vectors)
+        cut_arrays = (cuts.ptr, cuts.values, cuts.min_values)
+        finish.finish_tree(self.nodes[:n], cut_arrays, self._extra(), self._rules.reg, eta, False, *out)
+        tree = Finished(links, threshold, default_left, *gain_cover, base_weight, vectors)
+        return tree if self._special is None else Finished(*tree[:7], *self._special.sets(links[0]))
+
+    def add_weights(
+        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
+    ) -> None:
+        """margin[r, target] += the weight of r's leaf, for all rows; `closed` are the nodes that `close` returned."""
+        weights = walk.weights
+        self._rowsets.add_leaf_weights(self.nodes, leaves, weights, margin, target)
+        if len(closed):
+            extra = self._extra()
+            self._rowsets.add_split_weights(self._page, extra, self.nodes, closed, weights, margin, target)
+        if self._sampled is not None and not self._has_sparse:
+            self._walk_others(self._sampled, weights, margin, target)
+
+    def _walk_others(self, sampled: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int) -> None:
+        """Weights for rows that were not sampled: each walks the tree by its bins."""
+        n, extra = int(self._store.counts[nodes.NODES]), self._extra()
+        chosen = np.zeros(self._n_rows, np.uint8)
+        chosen[sampled] = 1
+        missing_code = self._page[arrays.Page._fields.index("missing_code")]
+        layout = self._page[arrays.Page._fields.index("layout")]
+        table = np.empty((n, routes.N_ROUTE), np.int64)
+        routes.write_routes(layout, extra, self.nodes, missing_code, table, 0, n)
+        for page in self._pages:
+            bins = page.words.view(page.bin_dtype)
+            args = (bins, page.first_row, table, extra, weights, chosen, missing_code, target, margin)
+            self._ctx.run_ranges(page.n_rows, _WALK_GRAIN, partition.add_weights_by_bins, *args)
+
+    def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, leaf_ptr): the rows that the tree has seen, one leaf after the other, ascending in each."""
+        pieces = self._rowsets.of_nodes(self.nodes, leaves)
+        if self._has_sparse and self._sampled is not None:
+            pieces = [piece[np.isin(piece, self._sampled)] for piece in pieces]
+        return join_rows(pieces)
+
+    # ---- arrays ----
+
+    def _page_arrays(self, page: BinnedPage) -> tuple:
+        """A page as the kernels see it."""
+        bins = page.words if page.bin_dtype == np.uint8 else page.words.view(page.bin_dtype)
+        scalars = (page.missing_code, page.first_row)
+        if self._bundled is None:
+            return tuple(arrays.Page(bins, page.columns, self._store.slot_ptr, page.n_bins, *scalars))
+        of_columns = (self._bundled.columns, self._store.slot_ptr, self._bundled.n_codes)
+        return arrays.plain(arrays.Page(bins, *of_columns, *scalars, *self._bundled.fields))
+
+    def _extra(self) -> tuple:
+        """What is special about this kind of tree, as the kernels see it."""
+        extra = self._special or self._vectors
+        return extra.arrays(len(self.nodes)) if extra is not None else ()
+
+    def _room_for(self, n_batch: int) -> None:
+        """Room for the children of n_batch nodes and for everything planned about them."""
+        store = self._store
+        n_nodes = int(store.counts[nodes.NODES]) + 2 * n_batch
+        grown = store.reserve(n_batch)
+        if n_nodes > len(self.nodes):
+            self.nodes, grown = np.concatenate([self.nodes, np.zeros(n_nodes, NODE)]), True
+        if 2 * n_batch > len(self._evals):
+            self._make_search_arrays(2 * n_batch)
+            grown = True
+        if grown:
+            self._bind()
+
+    def _make_search_arrays(self, n_batch: int) -> None:
+        """Room for opening n_batch nodes at once and evaluating their children."""
+        self._batch = np.zeros(n_batch, np.int32)
+        self._evals, self._opened = np.zeros(2 * n_batch, np.int32), np.zeros(2 * n_batch, np.int32)
+        self._best = np.empty((2 * n_batch, self._n_features), CANDIDATE)
+        pieces = np.zeros(0 if self._one_page else len(self._pages) * n_batch, PIECE)
+        spans, builds = np.zeros((n_batch, 2), np.int64), np.zeros(2 * n_batch, BUILD)
+        self._runs = arrays.Runs(pieces, spans, builds, np.zeros(1, np.int64))
+
+    def _bind(self) -> None:
+        """Bundle the arrays for the kernels after some have been replaced."""
+        if self._features.differ:
+            self._allowed = np.zeros((len(self._evals), self._n_features), np.uint8)
+        self._rebind()
+
+    def _rebind(self) -> None:
+        """Bundle the arrays for the kernels; followers that hold older ones go home and are called anew."""
+        store = self._store
+        rows = tuple(self._rowsets.arrays(len(self._batch)))
+        plan = tuple(store.plan(self._limits, self._evals))
+        search = (self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch())
+        of_level = (rows, tuple(self._gradients.arrays), plan, tuple(store.arrays()), search, self._extra())
+        runs = () if self._one_page else (tuple(self._runs),)
+        self._args = (self._page, self.nodes, *of_level, *runs)
+        if self._team.stop():
+            self._team.start((self._args,))
+
+    def _order(self, order: int, alone: bool) -> None:
+        self._team.order(order, (self._args,), alone)
+
+
+def _free(page: BinnedPage, monotone: np.ndarray | None) -> np.ndarray:
+    """Directions of all features, 0 where nothing is said."""
+    return np.zeros(page.n_features, np.int64) if monotone is None else monotone

@@ -1,0 +1,73 @@
+"""What weights for several targets in a leaf add to a growing tree: gradients, and sums beside the nodes.
+
+A node's histogram has planes for every target, and the gain of a split is the sum over targets
+(kernels/cpu/grow/search_vectors.py).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from arboost.kernels.cpu.grow import arrays
+from arboost.levels.quantize import QuantizedGradients, quantize
+from arboost.matrix.page import BinnedPage
+from arboost.runtime.context import Context
+
+
+@dataclass(frozen=True)
+class VectorGradients(QuantizedGradients):
+    """Integer gradients of all rows and targets, a stack of every target's planes; units are per target."""
+
+    targets: tuple[QuantizedGradients, ...] = ()
+
+    @property
+    def units(self) -> np.ndarray:
+        """(K, 2) float64: what one quantum of g and of h is worth."""
+        return np.array([(target.g_unit, target.h_unit) for target in self.targets], np.float64)
+
+    @property
+    def sources(self) -> np.ndarray:
+        """(K, 2) int64: a target's first plane, and the shift that parts g and h in it."""
+        n_planes = np.array([len(target.planes) for target in self.targets])
+        shifts = [int(target.packings[0, 0]) for target in self.targets]
+        return np.column_stack([np.cumsum(n_planes) - n_planes, shifts]).astype(np.int64)
+
+    def totals(self, ctx: Context, rows: np.ndarray | None) -> np.ndarray:
+        """(2 * K,) int64: the sums over `rows` (None: all rows)."""
+        return np.array([target.total(ctx, rows) for target in self.targets], np.int64).ravel()
+
+
+def quantize_targets(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray) -> VectorGradients:
+    """Integers for float32 gradients (K, n), each target with a scale of its own; `room` (K, n) int64 lends memory."""
+    targets = tuple(quantize(ctx, *arrays) for arrays in zip(g, h, room, strict=True))
+    packings = np.concatenate([target.packings for target in targets])
+    packings[:, 1] += np.repeat(2 * np.arange(len(targets)), [len(target.planes) for target in targets])
+    all_packed = len(packings) == len(targets)
+    planes = room if all_packed else np.concatenate([target.planes for target in targets])
+    return VectorGradients(planes, packings, 1.0, 1.0, targets=targets)
+
+
+class VectorSums:
+    """Sums of every node and target."""
+
+    def __init__(self, ctx: Context, page: BinnedPage, n_targets: int):
+        self.n_targets = n_targets
+        self._sums, self._left_sums = np.zeros((2, 1, 2 * n_targets), np.int64)
+        scores = np.empty((ctx.n_threads, 2, int(page.n_bins.max(initial=0)) + 1), np.float64)
+        self._scratch = (scores, scores.view(np.int64))
+        self._units, self._sources = np.zeros((n_targets, 2)), np.zeros((n_targets, 2), np.int64)
+
+    def start(self, ctx: Context, gradients: QuantizedGradients, rows: np.ndarray | None) -> int:
+        """The root's sums over `rows` (None: all rows); returns that of all hessians."""
+        assert isinstance(gradients, VectorGradients)
+        self._units, self._sources = gradients.units, gradients.sources
+        self._sums[0] = gradients.totals(ctx, rows)
+        return int(self._sums[0, 1::2].sum())
+
+    def arrays(self, n_nodes: int) -> tuple:
+        """What the kernels call extra, with room for so many nodes."""
+        n_more = n_nodes - len(self._sums)
+        if n_more > 0:
+            more = np.zeros((n_more, self._sums.shape[1]), np.int64)
+            self._sums, self._left_sums = (np.concatenate([sums, more]) for sums in (self._sums, self._left_sums))
+        return tuple(arrays.Vectors(self._sums, self._left_sums, self._units, self._sources, *self._scratch))

@@ -1,0 +1,34 @@
+"""Which features the nodes of one tree may be split on: column sampling and interaction constraints together."""
+
+import numpy as np
+
+from arboost.tree.column_sampling import ColumnSampler
+from arboost.tree.constraints import Interactions
+
+
+class TreeFeatures:
+    """What levels/base.py calls features."""
+
+    def __init__(self, columns: ColumnSampler, interactions: Interactions | None):
+        self._columns, self._interactions = columns, interactions
+        if interactions is not None:
+            interactions.forget()
+
+    @property
+    def differ(self) -> bool:
+        """Whether nodes of one tree may use different ones."""
+        return self._columns.per_node or self._interactions is not None
+
+    def of_tree(self) -> np.ndarray:
+        """(1, n_features) uint8: those that the tree may use."""
+        return self._columns.allowed()
+
+    def write(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
+        """Masks of the nodes `ids`, one row of `out` each."""
+        if self._columns.per_node:
+            self._columns.write_allowed(nodes, ids, out)
+        else:
+            out[: len(ids)] = self._columns.allowed()
+        if self._interactions is not None:
+            for row, i in zip(out, ids.tolist(), strict=False):
+                row &= self._interactions.allowed(nodes, i)

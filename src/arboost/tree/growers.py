@@ -1,0 +1,133 @@
+"""Growers of every kind: the growth loop with the level engine that `tree_method` asks for."""
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from arboost.levels.base import GAMMA, Rules
+from arboost.levels.exact import ExactEngine
+from arboost.levels.histogram import HistogramEngine
+from arboost.levels.local_proposals import LocalProposalsEngine
+from arboost.levels.quantize import QuantizedGradients
+from arboost.matrix.adapt import RawData
+from arboost.matrix.cuts import MAX_BIN_LIMIT
+from arboost.matrix.page import BinnedPage
+from arboost.matrix.sorted import SortedPage
+from arboost.params.resolve import TreeParams
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
+from arboost.tree.constraints import monotone_vector
+from arboost.tree.driver import Driver
+from arboost.tree.grow import GrownTree, Grower
+from arboost.tree.model import DELETED, Tree
+from arboost.tree.update import prune
+
+Names = list[str] | None
+
+
+def count_bins(params: TreeParams) -> int:
+    """Bins that candidates cut a feature into: none may weigh more than `sketch_eps` of all; else `max_bin`."""
+    if params.sketch_eps is None:
+        return params.max_bin
+    tolerant = 1.0 - 1e-6  # 0.01 as a float32 is a little less, and still means 100
+    return min(MAX_BIN_LIMIT, max(2, ceil(tolerant / params.sketch_eps)))
+
+
+class HistogramGrower(Grower):
+    """Grows trees on pages of binned rows; `n_targets` > 0: with a vector of so many weights in a leaf."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        pages: BinnedPage | Sequence[BinnedPage],
+        params: TreeParams,
+        feature_weights: np.ndarray | None = None,
+        feature_names: Names = None,
+        n_targets: int = 0,
+    ):
+        pages = [pages] if isinstance(pages, BinnedPage) else pages
+        n_features = pages[0].n_features
+        monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
+        if n_targets:
+            _refuse_vectors(pages[0], params, monotone)
+        self._histograms = HistogramEngine(ctx, pages, monotone, n_targets)
+        super().__init__(self._histograms, params, n_features, feature_weights, feature_names)
+        self.set_params(params)
+
+    def set_params(self, params: TreeParams) -> None:
+        """Take new values of parameters that may change from round to round."""
+        super().set_params(params)
+        self._histograms.set_category_limits(params.max_cat_to_onehot, params.max_cat_threshold)
+
+
+class ExactGrower(Grower):
+    """Grows trees on sorted columns, every distinct value a candidate.
+
+    Like XGBoost's, a tree grows level by level without regard to gamma and is pruned afterwards, so a split that gains
+    little stays if one below it gains enough.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        columns: SortedPage,
+        raw: RawData,
+        params: TreeParams,
+        feature_weights: np.ndarray | None = None,
+        feature_names: Names = None,
+    ):
+        monotone = monotone_vector(params.monotone_constraints, feature_names, columns.n_features)
+        self.columns_engine = ExactEngine(ctx, columns, raw, monotone)
+        super().__init__(self.columns_engine, params, columns.n_features, feature_weights, feature_names)
+
+    def _driver(self) -> Driver:
+        return Driver(max_leaves=0, best_first=False)
+
+    def _rules(self, gradients: QuantizedGradients) -> Rules:
+        rules = super()._rules(gradients)
+        rules.reg[GAMMA] = 0.0
+        return rules
+
+    def _finish(self, tree: Tree, closed: np.ndarray, eta: np.float32) -> GrownTree:
+        tree = prune(tree, self._params, eta)
+        gone = tree.feature == DELETED
+        if gone.any():
+            self.columns_engine.lift_rows(_leaf_above(tree, gone))
+        return GrownTree(tree, np.flatnonzero((tree.left < 0) & ~gone).astype(np.int32), closed)
+
+
+def _leaf_above(tree: Tree, gone: np.ndarray) -> np.ndarray:
+    """(n_nodes,): itself, or for nodes that pruning has cut off the leaf above."""
+    leaf_of = np.arange(tree.n_nodes, dtype=np.int32)  # children come after their parents
+    for i in np.flatnonzero(gone):
+        leaf_of[i] = leaf_of[tree.parent[i]]
+    return leaf_of
+
+
+def local_grower(
+    ctx: Context,
+    columns: SortedPage,
+    raw: RawData,
+    params: TreeParams,
+    feature_weights: np.ndarray | None = None,
+    feature_names: Names = None,
+) -> Grower:
+    """Grows trees on sorted columns, every node with candidates of its own (the paper, section 3.2)."""
+    monotone = monotone_vector(params.monotone_constraints, feature_names, columns.n_features)
+    engine = LocalProposalsEngine(ctx, columns, raw, count_bins(params), monotone)
+    return Grower(engine, params, columns.n_features, feature_weights, feature_names)
+
+
+def _refuse_vectors(page: BinnedPage, params: TreeParams, monotone: np.ndarray) -> None:
+    """Raise XGBoostError for what trees with vectors in their leaves cannot do; XGBoost cannot either."""
+    advice = "use multi_strategy='one_output_per_tree'."
+    if params.tree_method not in ("hist", "auto"):
+        raise XGBoostError(
+            "Only the hist tree method is supported for building multi-target trees with vector leaf, found "
+            f"tree_method={params.tree_method!r}: leave it out, or {advice}"
+        )
+    if page.cuts.is_categorical.any():
+        raise XGBoostError(f"Categorical features support for multi-target tree is not yet implemented: {advice}")
+    if monotone.any():
+        raise XGBoostError(f"Monotonic constraint support for multi-target tree is not yet implemented: {advice}")
