@@ -41,7 +41,7 @@ def make_page(bins, n_bins, dtype=np.uint8):
     words = np.zeros((n_rows, -(-n_features * dtype.itemsize // 8)), np.uint64)
     words.view(dtype)[:, :n_features] = codes
     columns = np.ascontiguousarray(codes.T)
-    return BinnedPage(cuts, words, columns, columns)
+    return BinnedPage(cuts, words, columns)
 
 
 def raw_values(bins):

@@ -35,7 +35,6 @@ class BinnedPage:
     cuts: Cuts
     words: np.ndarray
     columns: np.ndarray
-    all_columns: np.ndarray  # the same, and where features are categorical one more: room for a grower's own
     bundles: Bundles | None = None  # None: column f is feature f
     sparse: SparseBins | None = None  # the features whose bundles.column is -1
 
@@ -71,7 +70,7 @@ class BinnedPage:
     @property
     def nbytes(self) -> int:
         """Bytes of all bins."""
-        return self.words.nbytes + self.all_columns.nbytes + (self.sparse.nbytes if self.sparse else 0)
+        return self.words.nbytes + self.columns.nbytes + (self.sparse.nbytes if self.sparse else 0)
 
     def write_column(self, ctx: Context, f: int, out: np.ndarray) -> None:
         """Write feature f's bins of all rows, however it is stored, to `out` (n_rows,) of `bin_dtype`."""
@@ -188,10 +187,10 @@ def _empty_page(n_rows: int, cuts: Cuts, dtype: np.dtype, bundles: Bundles | Non
     """A page to be filled: columns of bundles say that nothing is stored, others anything."""
     n_columns = cuts.n_features if bundles is None else bundles.n_columns
     words = np.zeros((n_rows, -(-n_columns * dtype.itemsize // 8)), np.uint64)
-    columns = np.empty((n_columns + bool(cuts.is_categorical.any()), n_rows), dtype)
+    columns = np.empty((n_columns, n_rows), dtype)
     for c in [] if bundles is None else np.flatnonzero(bundles.is_shared).tolist():
         columns[c] = 0
-    return BinnedPage(cuts, words, columns[:n_columns], columns, bundles)
+    return BinnedPage(cuts, words, columns, bundles)
 
 
 def _bin_plain(ctx: Context, raw: RawData, search: _Search, page: BinnedPage) -> None:

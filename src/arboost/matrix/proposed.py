@@ -130,8 +130,7 @@ class ProposedPage(ProposedCuts):
         columns, has_missing = self._columns, self._has_missing
         dtype = np.dtype(np.uint8 if int((self._room + has_missing).max(initial=0)) <= 256 else np.uint16)
         words = np.zeros((columns.n_rows, -(-columns.n_features * dtype.itemsize // 8)), np.uint64)
-        bins = np.empty((columns.n_features + bool(self._is_categorical.any()), columns.n_rows), dtype)
-        page = BinnedPage(self._empty_cuts(self._room), words, bins[: columns.n_features], bins)
+        page = BinnedPage(self._empty_cuts(self._room), words, np.empty((columns.n_features, columns.n_rows), dtype))
         page.columns[has_missing] = page.missing_code
         return page
 

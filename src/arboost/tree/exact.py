@@ -226,6 +226,7 @@ class ExactGrower:
     def _bind(self) -> None:
         """Bundle the arrays for kernels/cpu/exact.py."""
         used = self._columns.allowed()
+        self._best["score"][:, used[0] == 0] = 0.0  # nobody looks for splits of these, other trees may have
         shape = (len(self._evals), self._page.n_features)
         self._allowed = np.zeros(shape, np.uint8) if self._differs_by_node else used
         level = (self._batch, self._evals, self._opened, self._segments, self._allowed, used[0], self._counts)

@@ -32,6 +32,9 @@ class GeneralSearch:
             np.empty((ctx.n_threads, 2, widest), np.int64),
         )
         self._limits = np.zeros(2, np.int64)
+        # the column that kernels make; the grower's own, for other growers may use the page at the same time
+        n_made = page.n_rows if self._is_category.any() else 0
+        self.layout = (np.empty(n_made, page.bin_dtype),)  # see kernels/cpu/routes.py
         self._per_node: tuple[np.ndarray, ...] = ()
         self.room_for(1)
 

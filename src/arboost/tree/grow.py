@@ -46,7 +46,7 @@ class TreeGrower(GrowthLoop):
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)
         bins = page.words if page.bin_dtype == np.uint8 else self._row_bins
-        self._page_arrays: tuple = (bins, page.all_columns, self._store.slot_ptr, page.n_bins, ())
+        self._page_arrays: tuple = (bins, page.columns, self._store.slot_ptr, page.n_bins, ())
         self._shared = None if page.bundles is None else SharedColumns(ctx, page, self._store.slot_ptr)
         if self._shared is not None:
             self.rowsets.columns, self.rowsets.layout = self._shared.columns, self._shared.layout
@@ -56,6 +56,9 @@ class TreeGrower(GrowthLoop):
         self._row_updates = page.n_columns + (len(page.sparse.slots) // max(1, page.n_rows) if page.sparse else 0)
         self._missing_code = page.missing_code
         self._general = None if is_plain else GeneralSearch(ctx, page, monotone)
+        if self._general is not None:
+            self.rowsets.layout = self._general.layout
+            self._page_arrays = (*self._page_arrays[:4], self._general.layout)
         self._team = Team(ctx.n_threads, level.carry_out if is_plain else level_general.carry_out)
         self._make_search_arrays(64)
 

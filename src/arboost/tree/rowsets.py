@@ -19,7 +19,7 @@ class RowSets:
 
     def __init__(self, ctx: Context, page: BinnedPage):
         self._ctx = ctx
-        self.columns = page.all_columns
+        self.columns = page.columns
         self.layout: tuple[np.ndarray, ...] = ()  # see kernels/cpu/routes.py
         self._missing_code = page.missing_code
         self._rows = np.empty(page.n_rows, np.int32)

@@ -4,7 +4,7 @@ OPEN: split the rows of the batch, make children, build the histograms that cann
 FIND: subtract, find the best split of every new node, list those that have one.
 Between the two, workers of a cluster add up their histograms; a single one does both in one order. Here is only who
 does which part of the work; the result does not depend on it: sums are integers.
-    page = (bins, columns, slot_ptr, n_bins, layout, ...); layout () has one column a feature: see routes.py, shared.py
+    page = (bins, columns, slot_ptr, n_bins, layout, ...); layout: see routes.py, shared.py
     gradients = (planes (n_planes, n_rows), packings)   plan = (limits, free, builds, subtracts, evals, counts)
     rowsets = (rows, temp, n_left, pieces)      store = (acc, partial, bounds, hist)
     search = (batch, opened, allowed, reg, best, scratch, scores)

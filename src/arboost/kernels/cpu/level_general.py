@@ -5,8 +5,8 @@ To the arrays of level.py comes general = (categories, bounds, allowed, scratch)
     bounds     = (constraints (n_features,) int64, least, largest, [1 if there are any])
     scratch    = (weights (n_threads, widest) float32, orders (n_threads, 2, widest) int64)
 `features` are those searched here instead of in split.py: categorical ones, all if there are bounds. feature_of[i] is
-the feature of a node that is split by a set of categories, else -1; such a node is split on a made column, the last
-of page[1], that holds 0 where a row goes left and 1 where it goes right.
+the feature of a node that is split by a set of categories, else -1; such a node is split on a made column, page[4][0],
+that holds 0 where a row goes left and 1 where it goes right. Its number is that of features.
 """
 
 from numba import int64, uint64
@@ -87,8 +87,7 @@ def _write_sides(page, nodes, rowsets, missing_code, plan, search, categories, t
     batch = search[0][: plan[5][expand.BATCH]]
     rows = rowsets[0][: plan[5][expand.ORDERED_ROWS]]
     feature_of, default_of, bits = categories[3], categories[4], categories[5]
-    columns = page[1]
-    side = columns[columns.shape[0] - 1]
+    columns, side = page[1], page[4][0]
     for b in range(batch.shape[0]):
         i = batch[b]
         if feature_of[i] >= 0:

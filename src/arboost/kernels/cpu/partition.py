@@ -11,19 +11,19 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 """
 
 from numba import int64, uint64
+from numba.extending import overload
 
 from arboost.kernels.cpu import routes
 from arboost.kernels.intrinsics import prefetch_item
-from arboost.kernels.jit import kernel, part, section
+from arboost.kernels.jit import OPTIONS, kernel, part, section
 from arboost.kernels.scalar import clip
 
 AHEAD = uint64(16)  # rows whose bins are prefetched
 
 
 @part
-def _partition(columns, layout, node, rows, missing_code, start, stop, temp):
+def _partition(column, layout, node, rows, missing_code, start, stop, temp):
     """temp[start:stop] = the rows that go left, then the others backwards; returns how many go left."""
-    column = columns[routes.column_of(layout, node.feature)]
     first, width, flip = routes.route(layout, node, missing_code)
     left, right, last = uint64(start), uint64(stop - 1), uint64(stop - 1)
     identity = rows.shape[0] == 0
@@ -37,6 +37,27 @@ def _partition(columns, layout, node, rows, missing_code, start, stop, temp):
         left += uint64(goes_left)
         right -= uint64(not goes_left)
     return int64(left) - start
+
+
+def _partition_by(columns, layout, node, rows, missing_code, start, stop, temp):
+    """`_partition` by the column that the node is split on."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+def _partition_by_column(columns, layout, node, rows, missing_code, start, stop, temp):
+    column = columns[routes.column_of(layout, node.feature)]
+    return _partition(column, layout, node, rows, missing_code, start, stop, temp)
+
+
+def _partition_by_any(columns, layout, node, rows, missing_code, start, stop, temp):
+    if node.feature == columns.shape[0]:
+        return _partition(layout[0], layout, node, rows, missing_code, start, stop, temp)
+    return _partition(columns[node.feature], layout, node, rows, missing_code, start, stop, temp)
+
+
+@overload(_partition_by, jit_options=OPTIONS)
+def _choose_partition(columns, layout, node, rows, missing_code, start, stop, temp):
+    return _partition_by_any if routes.has_made_column(layout) else _partition_by_column
 
 
 @part
@@ -66,7 +87,7 @@ def split_rows(columns, layout, nodes, batch, source, missing_code, temp, rows, 
         if lo >= hi:
             continue
         a, z = node.start + lo, node.start + hi
-        count = _partition(columns, layout, node, source, missing_code, a, z, temp)
+        count = _partition_by(columns, layout, node, source, missing_code, a, z, temp)
         if lo == 0 and hi == n:
             _place(temp, a, z, count, rows, a, a + count)
             n_left[b] = count
@@ -115,12 +136,43 @@ def add_leaf_weights(nodes, leaves, weights, rows, target, margin, start, stop):
                 margin[uint64(rows[i]), t] += weight
 
 
+@part
+def _add_sides(column, layout, node, weights, rows, missing_code, target, margin, start, stop):
+    """margin[r, target] += the weight of r's side of the node, for rows number start..stop."""
+    first, width, flip = routes.route(layout, node, missing_code)
+    w_left, w_right = weights[node.left], weights[node.right]
+    identity = rows.shape[0] == 0
+    for i in range(uint64(start), uint64(stop)):
+        r = i if identity else uint64(rows[i])
+        margin[r, target] += w_left if routes.goes_left(column[r], first, width, flip, missing_code) else w_right
+
+
+def _add_sides_by(columns, layout, node, weights, rows, missing_code, target, margin, start, stop):
+    """`_add_sides` by the column that the node is split on."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+def _add_sides_by_column(columns, layout, node, weights, rows, missing_code, target, margin, start, stop):
+    column = columns[routes.column_of(layout, node.feature)]
+    _add_sides(column, layout, node, weights, rows, missing_code, target, margin, start, stop)
+
+
+def _add_sides_by_any(columns, layout, node, weights, rows, missing_code, target, margin, start, stop):
+    if node.feature == columns.shape[0]:
+        _add_sides(layout[0], layout, node, weights, rows, missing_code, target, margin, start, stop)
+    else:
+        _add_sides(columns[node.feature], layout, node, weights, rows, missing_code, target, margin, start, stop)
+
+
+@overload(_add_sides_by, jit_options=OPTIONS)
+def _choose_add_sides(columns, layout, node, weights, rows, missing_code, target, margin, start, stop):
+    return _add_sides_by_any if routes.has_made_column(layout) else _add_sides_by_column
+
+
 @kernel
 def add_split_weights(columns, layout, nodes, batch, weights, rows, missing_code, target, margin, start, stop):
     """`add_leaf_weights` for nodes whose children are leaves, without partitioning their rows first."""
     first = int64(0)
-    t = uint64(target)
-    identity = rows.shape[0] == 0
     for b in range(batch.shape[0]):
         node = nodes[batch[b]]
         n = node.stop - node.start
@@ -128,9 +180,5 @@ def add_split_weights(columns, layout, nodes, batch, weights, rows, missing_code
         first += n
         if lo >= hi:
             continue
-        column = columns[routes.column_of(layout, node.feature)]
-        begin, width, flip = routes.route(layout, node, missing_code)
-        w_left, w_right = weights[node.left], weights[node.right]
-        for i in range(uint64(node.start + lo), uint64(node.start + hi)):
-            r = i if identity else uint64(rows[i])
-            margin[r, t] += w_left if routes.goes_left(column[r], begin, width, flip, missing_code) else w_right
+        a, z = node.start + lo, node.start + hi
+        _add_sides_by(columns, layout, node, weights, rows, missing_code, uint64(target), margin, a, z)

@@ -2,7 +2,8 @@
 
 Codes first .. first + width - 1 go left, or all others if `flip` is 1. They are counted modulo the missing code + 1,
 so that "missing, and the lower bins" is such a run too. `layout` is (column_of, first_of, unstored, n_bins) as in
-matrix/bundles.py where features share columns, and () where every feature has its own.
+matrix/bundles.py where features share columns, else () where every feature has its own, or (made,) where one more
+column, behind the last, is a grower's own: see level_general.py.
 """
 
 from numba import int64, uint64
@@ -41,6 +42,16 @@ def route_in_bundle(split_bin, default_left, first, unstored, n_bins):
     return first, n_left, int64(0)
 
 
+def shares_columns(layout):
+    """Whether a layout, or its type, is that of features that share columns."""
+    return len(layout) > 1
+
+
+def has_made_column(layout):
+    """Whether a layout, or its type, has a column that a grower makes."""
+    return len(layout) == 1
+
+
 def column_of(layout, feature):
     """The number of a feature's column."""
     raise NotImplementedError  # only its two compiled forms below are ever called
@@ -48,7 +59,7 @@ def column_of(layout, feature):
 
 @overload(column_of, jit_options=OPTIONS)
 def _choose_column_of(layout, feature):
-    if len(layout):
+    if shares_columns(layout):
         return lambda layout, feature: int64(layout[0][feature])
     return lambda layout, feature: int64(feature)
 
@@ -72,7 +83,7 @@ def _route_shared(layout, node, missing_code):
 
 @overload(route, jit_options=OPTIONS)
 def _choose_route(layout, node, missing_code):
-    return _route_shared if len(layout) else _route_plain
+    return _route_shared if shares_columns(layout) else _route_plain
 
 
 @part

@@ -11,6 +11,7 @@ from numba import int64, uint64
 from numba.extending import overload
 
 from arboost.kernels.cpu import split
+from arboost.kernels.cpu.routes import shares_columns
 from arboost.kernels.dtypes import BY_ROWS
 from arboost.kernels.jit import OPTIONS, part
 from arboost.kernels.scalar import clip
@@ -206,7 +207,7 @@ def _find_splits_plain(page, nodes, evals, hist, allowed, reg, best, scratch, st
 
 @overload(find_splits, jit_options=OPTIONS)
 def _choose_find_splits(page, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
-    return _find_splits if len(page[4]) else _find_splits_plain
+    return _find_splits if shares_columns(page[4]) else _find_splits_plain
 
 
 def find_splits_by_rows(page, nodes, evals, data, allowed, reg, best, scratch, start, stop):
@@ -220,7 +221,7 @@ def _find_splits_by_rows_plain(page, nodes, evals, data, allowed, reg, best, scr
 
 @overload(find_splits_by_rows, jit_options=OPTIONS)
 def _choose_find_splits_by_rows(page, nodes, evals, data, allowed, reg, best, scratch, start, stop):
-    return _find_splits_by_rows if len(page[4]) else _find_splits_by_rows_plain
+    return _find_splits_by_rows if shares_columns(page[4]) else _find_splits_by_rows_plain
 
 
 def add_entries(page, rows, values, packing, builds, partial, hist, start, stop):
@@ -234,7 +235,7 @@ def _add_no_entries(page, rows, values, packing, builds, partial, hist, start, s
 
 @overload(add_entries, jit_options=OPTIONS)
 def _choose_add_entries(page, rows, values, packing, builds, partial, hist, start, stop):
-    return _add_entries if len(page[4]) else _add_no_entries
+    return _add_entries if shares_columns(page[4]) else _add_no_entries
 
 
 def row_sizes(page):
@@ -256,4 +257,4 @@ def _row_sizes_plain(page):
 
 @overload(row_sizes, jit_options=OPTIONS)
 def _choose_row_sizes(page):
-    return _row_sizes if len(page[4]) else _row_sizes_plain
+    return _row_sizes if shares_columns(page[4]) else _row_sizes_plain
