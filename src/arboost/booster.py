@@ -536,7 +536,7 @@ class Booster:
         if not learner.n_features:
             raise XGBoostError(_UNTRAINED)
         model, n_outputs = learner.model, learner.n_outputs
-        is_multi = learner.loss.name.startswith("multi:")
+        n_classes = learner.n_classes
         return SavedModel(
             n_features=learner.n_features,
             objective=learner.loss.config(),
@@ -549,8 +549,8 @@ class Booster:
             tree_info=model.tree_info,
             iteration_ptr=model.iteration_ptr,
             num_parallel_tree=model.num_parallel_tree,
-            n_classes=n_outputs if is_multi else 0,
-            n_targets=1 if is_multi else n_outputs,
+            n_classes=n_classes,
+            n_targets=1 if n_classes else n_outputs,
             boost_from_average=learner.boost_from_average,
             attributes=self._attributes | ({"unseen_category": "error"} if self._unseen() == "error" else {}),
             feature_names=self._feature_names,
@@ -720,7 +720,7 @@ class Booster:
 def _objective_params(saved: SavedModel) -> dict[str, Any]:
     """The parameters that a model file's objective stands for."""
     config = loss_from_config(saved.objective, saved.n_classes).config()
-    params: dict[str, Any] = {"objective": config["name"]}
+    params: dict[str, Any] = {"objective": config["name"], "num_class": saved.n_classes}
     for group in config.values():
         if isinstance(group, dict):
             params.update(group)

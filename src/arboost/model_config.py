@@ -116,7 +116,7 @@ def config_to_json(learner: Learner) -> str:
     """The learner's parameters and model facts."""
     tree, p = learner.tree_params, learner.resolved.learner
     model, loss = learner.model, learner.loss
-    n_outputs, is_multi = learner.n_outputs, loss.name.startswith("multi:")
+    n_outputs, n_classes = learner.n_outputs, learner.n_classes
     generic = {"device": p.device, "nthread": p.nthread, "seed": p.seed, "seed_per_iteration": p.seed_per_iteration}
     generic |= {"n_jobs": p.nthread, "random_state": p.seed, "validate_parameters": p.validate_parameters}
     generic["fail_on_invalid_gpu_id"] = False
@@ -142,9 +142,9 @@ def config_to_json(learner: Learner) -> str:
     facts = {
         "base_score": _float_texts(learner.intercept),
         "boost_from_average": _text(learner.boost_from_average),
-        "num_class": str(n_outputs if is_multi else 0),
+        "num_class": str(n_classes),
         "num_feature": str(learner.n_features),
-        "num_target": str(1 if is_multi else n_outputs),
+        "num_target": str(1 if n_classes else n_outputs),
     }
     train = {
         "booster": p.booster,
@@ -187,8 +187,7 @@ def config_from_json(text: str) -> dict[str, Any]:
         for group in learner["objective"].values():
             if isinstance(group, dict):
                 params |= {k: v for k, v in group.items() if k != "max_delta_step"}
-        if learner["learner_train_param"]["objective"].startswith("multi:"):
-            params["num_class"] = learner["learner_model_param"]["num_class"]
+        params["num_class"] = learner["learner_model_param"].get("num_class", "0")
         params["eval_metric"] = [metric["name"] for metric in learner.get("metrics", [])]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise XGBoostError(f"not a configuration made by save_config: {error!r}") from error

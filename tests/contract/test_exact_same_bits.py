@@ -72,3 +72,11 @@ def test_training_margins_are_predictions():
     model = arboost.train(params, data, 4, evals=[(data, "train")], evals_result=log, verbose_eval=False)
     fresh = float(model.eval(arboost.DMatrix(X, LABEL)).split(":")[1])
     assert log["train"]["rmse"][-1] == pytest.approx(fresh, rel=1e-6)
+
+
+def test_a_second_training_and_any_threads_with_features_left_out():
+    params = {"colsample_bytree": 0.5, "colsample_bylevel": 0.7, "subsample": 0.8}
+    data = arboost.DMatrix(X, LABEL)
+    first = raw({**params, "nthread": 1}, data, 8)
+    assert raw({**params, "nthread": 1}, data, 8) == first
+    assert raw({**params, "nthread": 3}, arboost.DMatrix(X, LABEL), 8) == first

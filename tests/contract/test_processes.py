@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import arboost
 from boosting_cases import make_features, make_label
@@ -63,6 +64,47 @@ def test_threads_train_at_once(expected):
     with ThreadPoolExecutor(2) as executor:
         models = executor.map(lambda _: bytes(arboost.train(PARAMS, data, 4).save_raw()), range(2))
         assert list(models) == [expected] * 2
+
+
+def fit_all(all_params, make_data, n_threads=4):
+    """Models of all parameters, each on data of its own, and on one matrix that threads share."""
+
+    def fit_one(params, data):
+        return bytes(arboost.train({"nthread": 1, "max_depth": 4, **params}, data, 6).save_raw())
+
+    shared, start = make_data(), threading.Barrier(n_threads)
+
+    def fit_shared(params):
+        start.wait()
+        return fit_one(params, shared)
+
+    alone = [fit_one(params, make_data()) for params in all_params]
+    together = []
+    with ThreadPoolExecutor(n_threads) as executor:
+        for i in range(0, len(all_params), n_threads):
+            together += executor.map(fit_shared, all_params[i : i + n_threads])
+    return alone, together
+
+
+def test_threads_train_on_one_categorical_matrix():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 30, (3000, 4))
+    label = np.sin(codes).sum(axis=1)
+    params = [{"max_cat_to_onehot": 1, "subsample": 0.8, "seed": seed} for seed in range(12)]
+    for tree_method in ("hist", "approx"):
+        alone, together = fit_all(
+            [{**p, "tree_method": tree_method} for p in params],
+            lambda: arboost.DMatrix(codes, label, feature_types=["c"] * 4),
+        )
+        assert together == alone
+
+
+def test_threads_ask_one_matrix_for_pages_of_different_kinds():
+    kinds = [{"max_bin": 16}, {"max_bin": 64}, {"max_bin": 300}, {"tree_method": "exact"}, {"tree_method": "approx"}]
+    kinds += [{"enable_bundle": False}, {"monotone_constraints": "(1,0,0,0,0,0)"}, {"max_bin": 16, "subsample": 0.5}]
+    for data in (X[:4000, :6], scipy.sparse.csr_matrix(np.where(X[:4000, :6] > 0.5, X[:4000, :6], 0))):
+        alone, together = fit_all(kinds * 2, lambda data=data: arboost.DMatrix(data, Y[:4000]))
+        assert together == alone
 
 
 def test_threads_predict_with_one_booster():

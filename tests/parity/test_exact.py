@@ -163,3 +163,21 @@ def test_more_than_memory(monkeypatch):
     data = arboost.DMatrix(FULL, LABEL)
     with pytest.raises(XGBoostError, match=r"of memory.*Use tree_method='hist'"):
         arboost.train({"tree_method": "exact"}, data, 1)
+
+
+@pytest.mark.parametrize("sampling", [{"colsample_bytree": 0.71}, {"colsample_bytree": 0.3, "subsample": 0.6}], ids=str)
+def test_features_left_out_of_a_tree_do_not_split_it(sampling):
+    """What an earlier tree found for a feature is not taken for this one's: the margins
+    kept in training are the predictions, and the loss falls as XGBoost's does."""
+    data = pytest.importorskip("sklearn.datasets").load_breast_cancer()
+    params = {**LOGISTIC, **sampling, "tree_method": "exact", "max_depth": 2, "eta": 0.47, "seed": 3}
+    losses = {}
+    for library in (arboost, xgboost):
+        table, found = library.DMatrix(data.data, data.target), {}
+        model = library.train(params, table, 14, evals=[(table, "train")], evals_result=found, verbose_eval=False)
+        losses[library] = found["train"]["logloss"]
+        if library is arboost:
+            p = model.predict(library.DMatrix(data.data)).astype(np.float64)
+            loss = -np.mean(np.where(data.target == 1, np.log(p), np.log1p(-p)))
+            assert losses[library][-1] == pytest.approx(loss, rel=1e-5)
+    assert losses[arboost][-1] < 1.25 * losses[xgboost][-1]

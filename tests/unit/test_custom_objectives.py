@@ -307,3 +307,60 @@ def test_refused_and_nothing_lost(found, error, message):
     assert model.get_dump(with_stats=True) == before
     model.update(data, 2, fobj=softmax)
     assert model.num_boosted_rounds() == 3
+
+
+# ---- num_class without one of the multi-class objectives ----
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"booster": "dart"}, {"objective": "reg:squarederror"}, {"num_parallel_tree": 2}, {"tree_method": "exact"},
+     {"multi_strategy": "multi_output_tree"}, {"booster": "gblinear"}],
+    ids=str,
+)  # fmt: skip
+def test_a_custom_objective_sees_a_column_for_each_class(params):
+    """As with multi:softprob, whatever `objective` says; the number of classes is kept in the file."""
+    shapes = []
+
+    def objective(margin, data):
+        shapes.append(margin.shape)
+        return softmax(margin, data)
+
+    label = np.digitize(SCORE, [-1, 0, 1])
+    params = {"nthread": 1, "num_class": 4, "base_score": 0.5, "disable_default_eval_metric": True, **params}
+    data = arboost.DMatrix(X, label)
+    model = arboost.train(params, data, 2, obj=objective)
+    assert shapes == [(N, 4)] * 2
+    twin = arboost.train({**params, "objective": "multi:softprob"}, data, 2)
+    margin = model.predict(data, output_margin=True)
+    assert margin.shape == (N, 4)
+    np.testing.assert_allclose(margin, twin.predict(data, output_margin=True), rtol=1e-4, atol=1e-5)
+    if params.get("booster") != "gblinear":
+        np.testing.assert_array_equal(model.predict(data, pred_leaf=True), twin.predict(data, pred_leaf=True))
+    reloaded = arboost.Booster(model_file=model.save_raw())
+    np.testing.assert_array_equal(reloaded.predict(data, output_margin=True), margin)
+    assert json.loads(reloaded.save_config())["learner"]["learner_model_param"]["num_class"] == "4"
+    arboost.train(params, data, 1, obj=objective, xgb_model=reloaded)
+    assert shapes[-1] == (N, 4)
+
+
+def test_without_an_objective_num_class_means_softmax():
+    label = np.digitize(SCORE, [-1, 0, 1])
+    data = arboost.DMatrix(X, label)
+    model = arboost.train({"num_class": 4}, data, 2)
+    np.testing.assert_array_equal(
+        model.predict(data), arboost.train({"num_class": 4, "objective": "multi:softmax"}, data, 2).predict(data)
+    )
+    assert arboost.train({"num_class": 1}, arboost.DMatrix(X, SCORE), 1).predict(data).shape == (N,)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    ["reg:squarederror", "reg:absoluteerror", "binary:logistic", "count:poisson", "rank:pairwise", "reg:tweedie"],
+)
+def test_num_class_is_refused_by_losses_without_classes(objective):
+    data = arboost.DMatrix(X, (SCORE > 0).astype(int), group=SIZES)
+    with pytest.raises(arboost.core.XGBoostError, match=f"num_class is 3, but objective '{objective}' has 1 output"):
+        arboost.train({"objective": objective, "num_class": 3}, data, 1)
+    with pytest.raises(arboost.core.XGBoostError, match="num_class is 3"):
+        arboost.train({"num_class": 3}, data, 1, obj=ScalarLoss(lambda margin, label: (margin - label, 1.0)))

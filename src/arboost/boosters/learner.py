@@ -134,8 +134,17 @@ class Learner:
 
     @property
     def n_outputs(self) -> int:
-        """Columns of the margin: classes, quantiles or label columns."""
-        return self.loss.n_targets(self.n_label_columns)
+        """Columns of the margin: classes, quantiles or label columns; a custom objective may have `num_class`."""
+        return max(self._n_loss_outputs(self.loss), self.resolved.learner.num_class)
+
+    @property
+    def n_classes(self) -> int:
+        """XGBoost's num_class as it is in force; 0 where the outputs are no classes."""
+        n_outputs = self.n_outputs
+        return n_outputs if self.loss.name.startswith("multi:") or n_outputs > self._n_loss_outputs(self.loss) else 0
+
+    def _n_loss_outputs(self, loss: Loss) -> int:
+        return loss.n_targets(self.n_label_columns)
 
     @property
     def metrics(self) -> list[Metric]:
@@ -261,6 +270,15 @@ class Learner:
                 "`objective` and `num_class` as the model was trained, or begin a new model."
             )
 
+    def _check_classes(self, loss: Loss) -> None:
+        """Refuse `num_class` with a loss that knows no classes: only gradients of the user's own can have them."""
+        n_outputs = self._n_loss_outputs(loss)
+        if n_outputs != self.n_outputs:
+            raise XGBoostError(
+                f"Invalid shape of labels: num_class is {self.n_outputs}, but objective {loss.name!r} has {n_outputs} "
+                "output(s). Leave `num_class` out, or use multi:softprob or a custom objective."
+            )
+
     def _check_targets(self, data: DMatrix, allowed: tuple[int, ...]) -> None:
         """Refuse labels of other targets than the model's."""
         label = data.info.label
@@ -379,6 +397,7 @@ class Learner:
     def _update(self, data: DMatrix, custom: Loss | None) -> None:
         loss = custom or self.loss
         self._prepare(data, estimate=custom is None)
+        self._check_classes(loss)
         self._check_targets(data, (self.n_label_columns,))
         session = self._session_for(data)
         info = data.info

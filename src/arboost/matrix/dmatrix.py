@@ -141,8 +141,9 @@ class DMatrix:
         self.is_frame = raw.is_frame  # columns may be put in order by their names
         self._order: list[int] | None = None  # of the columns of the matrix that this one was made from
         self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
-        self._page: BinnedPage | None = None
-        self._page_kind = (0, False, False)  # max_bin, enable_bundle, keep_sparse
+        self._page: BinnedPage | None = None  # of a QuantileDMatrix, which keeps no `raw`
+        # What is made on demand is put in place whole: threads that train on one matrix may make it side by side.
+        self._page_of_kind: tuple[tuple[int, bool, bool], BinnedPage] | None = None
         self._cuts: tuple[int, Cuts] | None = None
         self._sorted: SortedPage | None = None
 
@@ -168,22 +169,24 @@ class DMatrix:
         keep_sparse
             Whether features of sparse data that have few entries are kept by these.
         """
-        kind = (max_bin, enable_bundle, keep_sparse)
-        if self._page is None or self._page_kind != kind:
-            assert self.raw is not None
-            cuts = self._cuts_for(ctx, max_bin)
-            self._page = None
-            self._page = make_binned(ctx, self.raw, cuts, enable_bundle, keep_sparse)
-            self._page_kind = kind
-        return self._page
+        kind, kept = (max_bin, enable_bundle, keep_sparse), self._page_of_kind
+        if kept is not None and kept[0] == kind:
+            return kept[1]
+        assert self.raw is not None
+        cuts = self._cuts_for(ctx, max_bin)
+        kept = self._page_of_kind = None  # before the next one takes its memory
+        page = make_binned(ctx, self.raw, cuts, enable_bundle, keep_sparse)
+        self._page_of_kind = (kind, page)
+        return page
 
     def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
         """Where the bins begin and end: kept, whatever the page that is made of them looks like."""
-        if self._cuts is None or self._cuts[0] != max_bin:
+        kept = self._cuts
+        if kept is None or kept[0] != max_bin:
             assert self.raw is not None
             cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin, self.feature_types)
-            self._cuts = (max_bin, cuts)
-        return self._cuts[1]
+            kept = self._cuts = (max_bin, cuts)
+        return kept[1]
 
     def sorted(self, ctx: Context) -> SortedPage:
         """The data as sorted columns, made on the first call and kept."""
@@ -384,7 +387,8 @@ class DMatrix:
 
     def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
         """(offsets, cuts) of the bins that training made; each feature's cuts begin with a value below its minimum."""
-        cuts = self._page.cuts if self._page is not None else self._cuts[1] if self._cuts is not None else None
+        kept = self._cuts
+        cuts = self._page.cuts if self._page is not None else None if kept is None else kept[1]
         if cuts is None:
             raise XGBoostError(
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
@@ -430,7 +434,7 @@ class DMatrix:
 
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
-        self._page = None
+        self._page_of_kind = None
         self._cuts = None
         self._aligned = None
 

@@ -175,6 +175,8 @@ def resolve(params: ParamsLike, warn: bool = True) -> Resolved:
     values, spelled, conflicts = _collect(params)
     if "objective" in values:
         values["objective"] = _objective(values["objective"], warn)
+    elif PARAMS["num_class"].parse(values.get("num_class", 0), "num_class") > 1:
+        values["objective"], spelled["objective"] = "multi:softmax", "objective"  # as XGBoost has it
     unknown = tuple(sorted(name for name in values if name not in PARAMS))
     selected = _selected(values)
     unused = tuple(sorted(name for name in values if name in PARAMS and not _is_used(name, selected)))

@@ -101,7 +101,6 @@ def test_what_does_not_depend_on_weights():
     page = proposed.page
     assert page.cuts.values[:3].tolist() == [1, 2, 3]
     assert page.columns.tolist() == [[0, 2, 2, 255], [0, 0, 255, 1]]
-    assert page.all_columns.shape == (3, 4)
 
 
 def test_codes_that_are_none():
