@@ -20,8 +20,8 @@ def time_trees(data: Any, settings: list[tuple[int, int]], options: Any) -> list
     """Least seconds of a tree under each (distance, block), in turns."""
     from arboost.params.resolve import resolve
     from arboost.runtime.context import Context
-    from arboost.tree.exact import ExactGrower
-    from arboost.tree.quantize import quantize
+    from arboost.tree.growers import ExactGrower
+    from arboost.levels.quantize import quantize
 
     ctx = Context(n_threads=options.threads)
     params = resolve({"tree_method": "exact", "max_depth": options.depth}).tree
@@ -35,7 +35,7 @@ def time_trees(data: Any, settings: list[tuple[int, int]], options: Any) -> list
     for turn in range(options.repeats):
         order = range(len(settings))
         for i in order if turn % 2 == 0 else reversed(order):
-            grower.tune(*settings[i])
+            grower.columns_engine.tune(*settings[i])
             began = time.perf_counter()
             grower.grow(gradients, None, 0)
             seconds[i].append(time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""Exact greedy growth in plain Python: the referee of kernels/cpu/exact.py.
+"""Exact greedy growth in plain Python: the referee of kernels/cpu/sorted/exact.py.
 
 values[row][feature] are floats, NaN for missing; g[row], h[row] integers counted in the units of `naive.Params`.
 """

@@ -2,12 +2,14 @@
 
 import itertools
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from arboost.boosters import sampling
 from arboost.kernels import jit
+from arboost.kernels.cpu.grow import arrays
 from arboost.kernels.dtypes import BY_ROWS, NO_HIST, NODE
 from arboost.matrix.cuts import Cuts
 from arboost.matrix.page import BinnedPage
@@ -42,6 +44,21 @@ def make_page(bins, n_bins, dtype=np.uint8):
     words.view(dtype)[:, :n_features] = codes
     columns = np.ascontiguousarray(codes.T)
     return BinnedPage(cuts, words, columns)
+
+
+def page_arrays(page):
+    """A page as kernels see it."""
+    bins = page.words if page.bin_dtype == np.uint8 else page.words.view(page.bin_dtype)
+    slot_ptr = np.append(0, np.cumsum(page.n_bins + page.cuts.has_missing)).astype(np.int64)
+    return arrays.Page(bins, page.columns, slot_ptr, page.n_bins, page.missing_code, page.first_row)
+
+
+def split_page(page, bounds):
+    """The rows of a page on several ones, each beginning at one of `bounds`."""
+    spans = zip(bounds, [*bounds[1:], page.n_rows])
+    return [
+        replace(page, words=page.words[a:b].copy(), columns=page.columns[:, a:b].copy(), first_row=a) for a, b in spans
+    ]
 
 
 def raw_values(bins):

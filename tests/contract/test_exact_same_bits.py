@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import arboost
-from arboost.tree import exact
+from arboost.levels import exact
 
 X = np.random.default_rng(0).normal(size=(3000, 6)).astype(np.float32)
 X[:, 1] = np.round(2 * X[:, 1])

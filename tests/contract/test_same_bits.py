@@ -20,9 +20,9 @@ import scipy.sparse as sp
 
 import arboost
 from arboost.callback import EarlyStopping, TrainingCallback
-from arboost.kernels.cpu import level
+from arboost.kernels.cpu.grow import level
 from arboost.runtime import pool
-from arboost.tree import grow
+from arboost.levels import histogram
 from boosting_cases import OBJECTIVES, loss_params, make_features, make_label, n_outputs
 
 X = make_features(500, missing=0.15)
@@ -54,7 +54,7 @@ def set_everywhere(monkeypatch, pattern, value):
 
 @functools.cache
 def fine_level():
-    """kernels/cpu/level.py compiled with tiny shares: the sizes at its top are constants of the machine code."""
+    """kernels/cpu/grow/level.py compiled with tiny shares: the sizes at its top are constants of the machine code."""
     source = Path(level.__file__).read_text()
     source, n_sizes = re.subn(r"(?m)^([A-Z_]+) = np.int64\([\d_]+\)", r"\1 = np.int64(5)", source)
     source, n_kernels = re.subn("(?m)^@kernel$", "@njit(nogil=True, error_model='numpy')", source)  # not cached on disk
@@ -68,7 +68,7 @@ def fine_level():
 def share_everything(monkeypatch):
     """From here on every kernel call that can be shared is, from a handful of items on."""
     set_everywhere(monkeypatch, SHARE_SIZES, 7)
-    monkeypatch.setattr(grow, "level", fine_level())
+    monkeypatch.setattr(histogram, "level", fine_level())
 
 
 @pytest.fixture
@@ -156,8 +156,8 @@ def test_any_number_of_histogram_buffers(objective, monkeypatch):
     """With little memory for histograms they are built again from rows instead of subtracted."""
     params = {**loss_params(objective), **POLICIES["deep"], "nthread": 2}
     plenty = raw(params)
-    monkeypatch.setattr("arboost.tree.histstore.MAX_BYTES", 0)
-    monkeypatch.setattr("arboost.tree.histstore.MIN_BUFFERS", 4)
+    monkeypatch.setattr("arboost.tree.buffers.MAX_BYTES", 0)
+    monkeypatch.setattr("arboost.tree.buffers.MIN_BUFFERS", 4)
     assert raw(params) == plenty
 
 

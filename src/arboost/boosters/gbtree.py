@@ -138,8 +138,8 @@ def make_grower(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
         return _make_exact(ctx, data, params)
     if params.tree_method == "approx":
         return _make_approx(ctx, data, params)
-    page = data.binned(ctx, params.max_bin, params.enable_bundle, keep_sparse=True)
-    return HistogramGrower(ctx, page, params, *features)
+    pages = data.pages(ctx, params.max_bin, params.enable_bundle, keep_sparse=True)
+    return HistogramGrower(ctx, pages, params, *features)
 
 
 def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:

@@ -343,9 +343,9 @@ class Learner:
                 if self._grows_vectors and self.model.kind == "dart":
                     raise XGBoostError(_NO_DART)
                 if self._grows_vectors:
-                    page = data.binned(ctx, tree_params.max_bin, enable_bundle=False, keep_sparse=False)
+                    pages = data.pages(ctx, tree_params.max_bin, enable_bundle=False, keep_sparse=False)
                     features = data.info.feature_weights, data.info.feature_names
-                    trainer = VectorTrainer(ctx, page, tree_params, self.n_outputs, *features)
+                    trainer = VectorTrainer(ctx, pages, tree_params, self.n_outputs, *features)
                 else:
                     grower = make_grower(ctx, data, tree_params)
                     trainer = TreeTrainer(ctx, data.num_row(), tree_params, grower)

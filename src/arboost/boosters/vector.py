@@ -1,5 +1,7 @@
 """Boosting with vectors in the leaves: a round is one tree for all targets (times `num_parallel_tree`)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from arboost.boosters.gbtree import LeafSolver, TreeTrainer
@@ -20,15 +22,16 @@ class VectorTrainer(TreeTrainer):
     def __init__(
         self,
         ctx: Context,
-        page: BinnedPage,
+        pages: Sequence[BinnedPage],
         params: TreeParams,
         n_targets: int,
         feature_weights: np.ndarray | None,
         feature_names: list[str] | None = None,
     ):
-        grower = HistogramGrower(ctx, page, params, feature_weights, feature_names, n_targets)
-        super().__init__(ctx, page.n_rows, params, grower)
-        self._packed = np.empty((n_targets, page.n_rows), np.int64)
+        grower = HistogramGrower(ctx, pages, params, feature_weights, feature_names, n_targets)
+        n_rows = sum(page.n_rows for page in pages)
+        super().__init__(ctx, n_rows, params, grower)
+        self._packed = np.empty((n_targets, n_rows), np.int64)
 
     def grow_round(
         self, g: np.ndarray, h: np.ndarray, margin: np.ndarray, key: int, solver: LeafSolver | None

@@ -179,6 +179,12 @@ class DMatrix:
         self._page_of_kind = (kind, page)
         return page
 
+    def pages(
+        self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False
+    ) -> Sequence[BinnedPage]:
+        """The data as bins, on one page after the other; see `binned`, which has them all on one."""
+        return [self.binned(ctx, max_bin, enable_bundle, keep_sparse)]
+
     def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
         """Where the bins begin and end: kept, whatever the page that is made of them looks like."""
         kept = self._cuts

@@ -11,7 +11,7 @@ from arboost.boosters.gbtree import GBTree, TreeTrainer
 from arboost.boosters.sampling import sample_rows
 from arboost.runtime import rng as draws
 from arboost.runtime.context import Context
-from arboost.tree.grow import TreeGrower
+from arboost.tree.growers import HistogramGrower
 from forests import random_tree
 
 N_ROWS = 400
@@ -31,7 +31,7 @@ def make_gradients(n_targets=1):
 def make_trainer(bins, n_threads=1, **params):
     params = pages.tree_params(**params)
     ctx, page = Context(n_threads=n_threads), pages.make_page(bins, N_BINS)
-    trainer = TreeTrainer(ctx, page.n_rows, params, TreeGrower(ctx, page, params, None))
+    trainer = TreeTrainer(ctx, page.n_rows, params, HistogramGrower(ctx, page, params, None))
     trainer.set_params(params)
     return trainer
 

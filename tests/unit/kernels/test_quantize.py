@@ -64,5 +64,5 @@ def test_sums_of_ranges(identity):
     order = np.arange(500) if identity else rng.permutation(500)[:300]
     rows = np.zeros(0, np.int32) if identity else order.astype(np.int32)
     part = order[17:250]
-    assert ops.sum_packed(values, rows, 32, 17, 250) == (g[part].sum(), h[part].sum())
-    assert ops.sum_values(g, rows, 17, 250) == g[part].sum()
+    assert ops.sum_packed(values, rows, identity, 32, 17, 250) == (g[part].sum(), h[part].sum())
+    assert ops.sum_values(g, rows, identity, 17, 250) == g[part].sum()

@@ -9,7 +9,7 @@ import pytest
 import pages
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.context import Context
-from arboost.tree.quantize import quantize
+from arboost.levels.quantize import quantize
 from naive_matrix import BarrierComm
 
 

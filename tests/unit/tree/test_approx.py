@@ -14,9 +14,9 @@ from arboost.matrix.adapt import adapt
 from arboost.matrix.sorted import make_sorted
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.tree import local
+from arboost.levels import local_proposals
 from arboost.tree.approx import ApproxGrower, count_bins
-from arboost.tree.local import LocalGrower
+from arboost.tree.growers import local_grower
 from arboost.tree.model import NO_PARENT
 
 KINDS = ("global", "local")
@@ -37,7 +37,7 @@ def make_features(rng, n, missing=0.2):
 def make_grower(kind, X, params, n_threads=1):
     ctx, raw = Context(n_threads=n_threads), adapt(X, None)
     columns = make_sorted(ctx, raw)
-    return ApproxGrower(ctx, columns, None, params) if kind == "global" else LocalGrower(ctx, columns, raw, params)
+    return ApproxGrower(ctx, columns, None, params) if kind == "global" else local_grower(ctx, columns, raw, params)
 
 
 def grow(kind, X, gradients, params, n_threads=1, sampled=None):
@@ -46,7 +46,7 @@ def grow(kind, X, gradients, params, n_threads=1, sampled=None):
     grower.set_params(params)
     grown = grower.grow(gradients, sampled, 0)
     margin = np.zeros((len(X), 2), np.float32)
-    grower.add_weights(grown, margin, 1, sampled)
+    grower.add_weights(grown, margin, 1)
     assert not margin[:, 0].any()
     return grown, margin[:, 1], grower
 
@@ -120,7 +120,7 @@ def test_any_small_matrix(kind, data):
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_do_not_matter(kind, sampled, monkeypatch):
-    monkeypatch.setattr(local, "SHARED_ENTRIES", 0)
+    monkeypatch.setattr(local_proposals, "SHARED_ENTRIES", 0)
     rng = np.random.default_rng(5)
     n = 20_000  # runs of more than one entry a block
     X = make_features(rng, n)
@@ -225,7 +225,7 @@ def make_data(n=1500, seed=0, **fields):
     ids=lambda more: "-".join(more) or "plain",
 )
 def test_any_number_of_threads_gives_the_same_model(proposal, more, monkeypatch):
-    monkeypatch.setattr(local, "SHARED_ENTRIES", 0)
+    monkeypatch.setattr(local_proposals, "SHARED_ENTRIES", 0)
     params = PARAMS | {"sketch_proposal": proposal, "sketch_eps": 0.07} | more
     data = make_data()
     models = {bytes(arboost.train(params | {"nthread": n}, data, 4).save_raw()) for n in pages.THREADS}

@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 import naive_exact
 import pages
-from arboost.kernels.cpu import exact as ops
+from arboost.kernels.cpu.sorted import exact as ops
 from arboost.matrix.adapt import adapt
 from arboost.matrix.sorted import make_sorted
 from arboost.runtime import memory
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.tree import exact
+from arboost.levels import exact
 from arboost.tree.model import DELETED
-from arboost.tree.quantize import quantize
+from arboost.levels.quantize import quantize
+from arboost.tree.growers import ExactGrower
 
 N_ROWS = 90
 
@@ -31,7 +32,7 @@ def make_values(rng, n_rows=N_ROWS, missing=0.25):
 
 def make_grower(X, n_threads=1, feature_weights=None, **params):
     ctx, raw = Context(n_threads=n_threads), adapt(X)
-    return exact.ExactGrower(ctx, make_sorted(ctx, raw), raw, pages.tree_params(**params), feature_weights)
+    return ExactGrower(ctx, make_sorted(ctx, raw), raw, pages.tree_params(**params), feature_weights)
 
 
 def assert_same(grown, root, g, h, p, eta):
@@ -98,7 +99,7 @@ def test_prefetch_and_block_size_change_nothing(ahead, block):
     gradients, _, _ = pages.quantized(rng, 3000, "packed")
     grower = make_grower(X)
     usual = grower.grow(gradients, None, 0)
-    grower.tune(ahead, block)
+    grower.columns_engine.tune(ahead, block)
     assert grower.grow(gradients, None, 0).tree.equals(usual.tree)
 
 
@@ -112,7 +113,7 @@ def test_sampled_rows_alone_make_the_tree_and_all_get_its_weights():
     p = pages.naive_params(pages.tree_params(), gradients)
     assert_same(grown, naive_exact.grow(X.tolist(), g, h, p, rows=sampled.tolist()), g, h, p, 0.3)
     margin = np.zeros((N_ROWS, 2), np.float32)
-    grower.add_weights(grown, margin, 1, sampled)
+    grower.add_weights(grown, margin, 1)
     assert not margin[:, 0].any()
     assert np.array_equal(margin[:, 1], [walk_tree(grown.tree, x) for x in X])
 
@@ -212,13 +213,13 @@ def test_long_runs_are_cut_into_pieces(n_features, sampled, monkeypatch):
 
 def watch_pieces(grower):
     """A list that takes the number of pieces of every order to come."""
-    seen, order = [], grower._team.order
+    seen, order = [], grower.engine._team.order
 
     def watch(*args):
         order(*args)
-        seen.append(int(grower._counts[ops.PIECES]))
+        seen.append(int(grower.engine._counts[ops.PIECES]))
 
-    grower._team.order = watch
+    grower.engine._team.order = watch
     return seen
 
 

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 import naive
 import pages
-from arboost.kernels.cpu import level
+from arboost.kernels.cpu.grow import level
 from arboost.kernels.dtypes import FEW_ROWS
 from arboost.runtime.context import Context
-from arboost.tree import histstore
-from arboost.tree.grow import TreeGrower
+from arboost.levels import buffers
+from arboost.tree.growers import HistogramGrower
 from arboost.tree.model import NO_PARENT
 
 
 def grow(page, gradients, params, n_threads=1, sampled=None, key=0, **options):
     """(grown tree, margins that start at 0 after it)."""
-    grower = TreeGrower(Context(n_threads=n_threads), page, params)
+    grower = HistogramGrower(Context(n_threads=n_threads), page, params)
     grown = grower.grow(gradients, sampled, key, **options)
     margin = np.zeros((page.n_rows, 2), np.float32)
-    grower.add_weights(grown, margin, 1, sampled)
+    grower.add_weights(grown, margin, 1)
     assert not margin[:, 0].any()
     return grown, margin[:, 1]
 
@@ -235,8 +235,8 @@ def test_few_histogram_buffers_give_the_same_tree(monkeypatch, policy, n_buffers
     params = pages.tree_params(max_depth=0, grow_policy=policy, min_child_weight=0)
     expected, expected_margin = grow(page, gradients, params)
     assert np.count_nonzero(expected.nodes["stop"] - expected.nodes["start"] > FEW_ROWS) > 4 * n_buffers
-    monkeypatch.setattr(histstore, "MAX_BYTES", 0)
-    monkeypatch.setattr(histstore, "MIN_BUFFERS", n_buffers)
+    monkeypatch.setattr(buffers, "MAX_BYTES", 0)
+    monkeypatch.setattr(buffers, "MIN_BUFFERS", n_buffers)
     grown, margin = grow(page, gradients, params)
     assert grown.tree.equals(expected.tree)
     np.testing.assert_array_equal(margin, expected_margin)
@@ -256,7 +256,7 @@ def test_buffers_are_taken_from_nodes_that_have_one(monkeypatch, policy):
     gradients = pages.quantize.quantize(Context(), g, np.ones(n_rows, np.float32))
     params = pages.tree_params(max_depth=0, max_leaves=400, grow_policy=policy, min_child_weight=0)
     expected, _ = grow(page, gradients, params)
-    monkeypatch.setattr(histstore, "MAX_BYTES", 0)
+    monkeypatch.setattr(buffers, "MAX_BYTES", 0)
     grown, _ = grow(page, gradients, params)
     assert grown.tree.equals(expected.tree)
 
@@ -266,7 +266,7 @@ def test_a_grower_serves_many_trees():
     rng = np.random.default_rng(3)
     n_bins = [30, 30, 30]
     page = pages.make_page(pages.make_bins(rng, 2000, n_bins), n_bins)
-    grower = TreeGrower(Context(n_threads=2), page, pages.tree_params())
+    grower = HistogramGrower(Context(n_threads=2), page, pages.tree_params())
     sampled = np.flatnonzero(rng.random(2000) < 0.5).astype(np.int32)
     for depth, rows in [(8, None), (2, sampled), (0, sampled), (3, None), (9, None), (1, None)]:
         params = pages.tree_params(max_depth=depth)
@@ -287,10 +287,10 @@ def test_leaf_rows_are_the_rows_of_the_leaves(n_threads):
         params = pages.tree_params(max_depth=depth)
         nodes = naive.grow(bins.tolist(), g, h, n_bins, pages.naive_params(params, gradients), rows)
         with pages.cut_anywhere(n_threads):
-            grower = TreeGrower(Context(n_threads=n_threads), page, params)
+            grower = HistogramGrower(Context(n_threads=n_threads), page, params)
             grown = grower.grow(gradients, rows, 0, partition_all=True)
             found, leaf_ptr = grower.leaf_rows(grown)
-        assert not len(grown.last_splits)
+        assert not len(grown.closed)
         assert grown.leaves.tolist() == [i for i, node in enumerate(nodes) if node.is_leaf]
         for k, leaf in enumerate(grown.leaves):
             assert found[leaf_ptr[k] : leaf_ptr[k + 1]].tolist() == nodes[leaf].rows
@@ -299,7 +299,7 @@ def test_leaf_rows_are_the_rows_of_the_leaves(n_threads):
 def test_leaf_rows_of_a_tree_without_splits():
     page = pages.make_page(np.zeros((7, 1), int), [1])
     gradients, _, _ = pages.quantized(np.random.default_rng(0), 7, "packed")
-    grower = TreeGrower(Context(), page, pages.tree_params())
+    grower = HistogramGrower(Context(), page, pages.tree_params())
     rows, leaf_ptr = grower.leaf_rows(grower.grow(gradients, None, 0, partition_all=True))
     assert rows.tolist() == list(range(7))
     assert leaf_ptr.tolist() == [0, 7]

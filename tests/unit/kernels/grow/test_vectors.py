@@ -5,13 +5,14 @@ import pytest
 
 import naive_vector
 import pages
-from arboost.kernels.cpu import routes, vector
+from arboost.kernels.cpu.grow import partition, routes, vectors
+from arboost.kernels.cpu.grow.arrays import Page
 from arboost.kernels.dtypes import NODE
 
 
 @pytest.fixture(scope="module")
 def add_scores():
-    return pages.compiled(vector.add_scores)
+    return pages.compiled(vectors.add_scores)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,9 @@ def test_sums_are_handed_down():
     nodes["left"], nodes["right"] = [1, -1, 3, -1, -1], [2, -1, 4, -1, -1]
     sums, left_sums = np.zeros((2, 5, 4), np.int64)
     sums[0], left_sums[0], left_sums[2] = [10, 20, 30, 40], [1, 2, 3, 4], [4, 5, 6, 7]
-    vector.hand_down(nodes, np.arange(5, dtype=np.int32), sums, left_sums, 0, 5)
+    hand_down = pages.compiled(vectors.hand_down)
+    for i in (0, 2):
+        hand_down(nodes, i, sums, left_sums)
     assert sums.tolist() == [[10, 20, 30, 40], [1, 2, 3, 4], [9, 18, 27, 36], [4, 5, 6, 7], [5, 13, 21, 29]]
 
 
@@ -79,14 +82,15 @@ def test_weights_to_margins():
         margin = np.zeros((60, 3), np.float32)
         own, shared = np.array([2], np.int32), np.array([1], np.int32)
         for a, b in ((0, min(cut, 60 - middle)), (min(cut, 60 - middle), 60 - middle)):
-            vector.add_leaf_vectors(nodes, own, weights, rows, margin, a, b)
+            partition.add_leaf_weights(nodes, own, weights, rows, False, 0, margin, a, b)
         columns = np.ascontiguousarray(bins.T)
+        page = tuple(Page(bins, columns, np.zeros(3, np.int64), np.full(2, 5), 255, 0))
         for a, b in ((0, min(cut, middle)), (min(cut, middle), middle)):
-            vector.add_split_vectors(columns, nodes, shared, weights, rows, 255, margin, a, b)
+            partition.add_split_weights(page, (), nodes, shared, weights, rows, False, 0, margin, a, b)
         np.testing.assert_array_equal(margin, weights[leaf])
     skip = (np.arange(60) % 3 == 0).astype(np.uint8)
     margin = np.zeros((60, 3), np.float32)
     table = np.empty((len(nodes), routes.N_ROUTE), np.int64)
-    routes.write_routes((), nodes, 255, table, 0, len(nodes))
-    vector.add_vectors_by_bins(bins, table, weights, skip, 255, margin, 0, 60)
+    routes.write_routes((), (), nodes, 255, table, 0, len(nodes))
+    partition.add_weights_by_bins(bins, 0, table, (), weights, skip, 255, 0, margin, 0, 60)
     np.testing.assert_array_equal(margin, np.where(skip[:, None], 0, weights[leaf]))

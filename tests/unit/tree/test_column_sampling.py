@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arboost.kernels.dtypes import NODE
-from arboost.tree.columns import ColumnSampler
+from arboost.tree.column_sampling import ColumnSampler
 
 rates = st.floats(0.0625, 1, width=32)
 

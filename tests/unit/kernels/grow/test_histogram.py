@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 import pages
-from arboost.kernels.cpu import histogram
+from arboost.kernels.cpu.grow import histogram
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 
 build_histograms = pages.compiled(histogram.build_histograms)
@@ -15,33 +15,29 @@ merge_histograms = pages.compiled(histogram.merge_histograms)
 subtract_histograms = pages.compiled(histogram.subtract_histograms)
 
 
-def slots(page):
-    return np.append(0, np.cumsum(page.n_bins + page.cuts.has_missing)).astype(np.int64)
-
-
 def make_builds(ranges, signs=None):
     """BUILD records: build i adds rows[start:stop] to buffer i."""
     builds = np.zeros(len(ranges), BUILD)
     first = 0
     for i, (start, stop) in enumerate(ranges):
-        builds[i] = (start, stop, first, i, 1 if signs is None else signs[i])
+        sign = 1 if signs is None else signs[i]
+        builds[i] = (start, stop, first, i, sign, sign > 0, i, -1)
         first += stop - start
     return builds, first
 
 
 def run(page, rows, gradients, builds, bounds, subtracts=(), hist=None):
     """All buffers after building in the row spans that `bounds` begins and ends; checks the accumulator."""
-    slot_ptr = slots(page)
-    width = 2 * int(slot_ptr[-1])
+    arrays = pages.page_arrays(page)
+    width = 2 * int(arrays.slot_ptr[-1])
     hist = np.full((len(builds), width), -7, np.int64) if hist is None else hist.copy()
     bounds = np.asarray(bounds, np.int64)
     partial = np.full((len(bounds) - 1, 2, width), 13, np.int64)
     acc = np.zeros(BLOCK_FEATURES * STRIDE, np.int64)
-    bins = page.words if page.bin_dtype == np.uint8 else page.words.view(np.uint16)
     for values, packing in zip(gradients.planes, gradients.packings):
         for block in range(-(-page.n_features // BLOCK_FEATURES)):
             for s, (start, stop) in enumerate(zip(bounds.tolist(), bounds.tolist()[1:])):
-                common = (bins, rows, values, packing, builds, slot_ptr, page.n_bins, acc)
+                common = (arrays, rows, not len(rows), values, packing, builds, acc)
                 build_histograms(*common, partial[s], hist, block, start, stop)
     assert not acc.any()
     plan = np.array(list(subtracts), SUBTRACT)

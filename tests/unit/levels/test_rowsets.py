@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import pages
-from arboost.kernels.cpu import level
+from arboost.kernels.cpu.grow import level
+from arboost.kernels.cpu.grow.arrays import IN_ORDER
 from arboost.kernels.dtypes import NODE
 from arboost.runtime.context import Context
-from arboost.tree.grow import TreeGrower
-from arboost.tree.rowsets import RowSets
+from arboost.tree.growers import HistogramGrower
+from arboost.levels.rowsets import RowSets
 
 N_ROWS = 40_000  # enough for several threads to share a node
 N_BINS = [8, 30]
@@ -22,30 +23,31 @@ def bins():
 
 
 def test_all_rows_are_not_written_down(bins):
-    rowsets = RowSets(Context(), pages.make_page(bins, N_BINS))
+    rowsets = RowSets(Context(), N_ROWS)
     assert rowsets.reset(None) == N_ROWS
-    assert len(rowsets.current) == 0
-    rowsets.mark_split()
-    assert len(rowsets.current) == N_ROWS
+    assert rowsets.in_order
+    rowsets.arrays(1).state[IN_ORDER] = 0  # what the first split does
+    assert not rowsets.in_order
     assert rowsets.reset(None) == N_ROWS  # the next tree begins afresh
-    assert len(rowsets.current) == 0
+    assert rowsets.in_order
 
 
 def test_sampled_rows_are(bins):
-    rowsets = RowSets(Context(), pages.make_page(bins, N_BINS))
+    rowsets = RowSets(Context(), N_ROWS)
     sampled = np.arange(3, N_ROWS, 7, dtype=np.int32)
     assert rowsets.reset(sampled) == len(sampled)
-    assert rowsets.current.tolist() == sampled.tolist()
-    rowsets.current[0] = 0  # a tree permutes its own copy
+    assert not rowsets.in_order
+    assert rowsets.ids[: len(sampled)].tolist() == sampled.tolist()
+    rowsets.ids[0] = 0  # a tree permutes its own copy
     assert sampled[0] == 3
-    rowsets.mark_split()
-    assert len(rowsets.current) == len(sampled)
+    assert rowsets.reset(sampled[:0]) == 0  # no rows are not all rows
+    assert not rowsets.in_order
 
 
 def test_room_for_many_nodes(bins):
-    rowsets = RowSets(Context(), pages.make_page(bins, N_BINS))
+    rowsets = RowSets(Context(), N_ROWS)
     for n in (0, 1, 64, 65, 1000):
-        rows, temp, n_left, _ = rowsets.arrays(n)
+        rows, temp, n_left, *_ = rowsets.arrays(n)
         assert len(rows) == len(temp) == N_ROWS
         assert len(n_left) >= n
 
@@ -60,7 +62,7 @@ def test_rows_of_every_leaf_are_in_order(bins, n_threads, share):
     gradients, _, _ = pages.quantized(rng, N_ROWS, "packed")
     sampled = None if share == 1.0 else np.flatnonzero(rng.random(N_ROWS) < share).astype(np.int32)
     params = pages.tree_params(max_depth=4)
-    grower = TreeGrower(Context(n_threads=n_threads), page, params)
+    grower = HistogramGrower(Context(n_threads=n_threads), page, params)
     with pages.cut_anywhere(n_threads):
         grown = grower.grow(gradients, sampled, 0, partition_all=True)
     rows, leaf_ptr = grower.leaf_rows(grown)
@@ -72,7 +74,7 @@ def test_rows_of_every_leaf_are_in_order(bins, n_threads, share):
 
 @pytest.mark.parametrize("n_threads", pages.THREADS)
 def test_weights_reach_every_row_once(bins, n_threads):
-    rowsets = RowSets(Context(n_threads=n_threads), pages.make_page(bins, N_BINS))
+    rowsets, page = RowSets(Context(n_threads=n_threads), N_ROWS), pages.make_page(bins, N_BINS)
     order = np.random.default_rng(2).permutation(N_ROWS).astype(np.int32)
     rowsets.reset(order)
     nodes = np.zeros(7, NODE)
@@ -84,7 +86,8 @@ def test_weights_reach_every_row_once(bins, n_threads):
     margin = np.zeros((N_ROWS, 2), np.float32)
     with pages.cut_anywhere(n_threads):
         rowsets.add_leaf_weights(nodes, np.array([0, 1, 2], np.int32), weights, margin, 1)
-        rowsets.add_split_weights(nodes, np.array([3], np.int32), weights, margin, 1)
+        arrays = tuple(pages.page_arrays(page))
+        rowsets.add_split_weights(arrays, (), nodes, np.array([3], np.int32), weights, margin, 1)
     expected = np.zeros(N_ROWS, np.float32)
     expected[order[:10]], expected[order[10:20_000]] = 1, 3
     last = order[20_000:]

@@ -6,12 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pages
-from arboost.kernels.cpu import expand
+from arboost.kernels.cpu.grow import nodes as expand
+from arboost.kernels.cpu.grow.arrays import Plan
 from arboost.kernels.dtypes import BUILD, BY_ROWS, FEW_ROWS, NO_HIST, NODE, SUBTRACT
 
-open_nodes = pages.compiled(expand.open_nodes)
+open_nodes, plan_children = pages.compiled(expand.open_nodes), pages.compiled(expand.plan_children)
 MANY = 10 * FEW_ROWS
-DEEP = np.array([0, 0], np.int64)  # limits: no depth limit, any weight
+REG = np.zeros(7)
+
+
+def make_limits(max_depth, least_h, rows_decide=True):
+    """Limits of a single machine, where rows may be counted, or of workers, where they may not."""
+    counted = (2, FEW_ROWS, 1) if rows_decide else (0, expand.NEVER, 0)
+    return np.array([max_depth, least_h, *counted], np.int64)
+
+
+DEEP = make_limits(0, 0)  # no depth limit, any weight
 
 
 class Table:
@@ -26,7 +36,7 @@ class Table:
         self.free[:n_free] = np.arange(100, 100 + n_free)
         self.builds, self.subtracts = np.zeros(2 * n, BUILD), np.zeros(2 * n, SUBTRACT)
         self.evals = np.full(2 * n, -1, np.int32)
-        self.counts = np.zeros(8, np.int64)
+        self.counts = np.zeros(expand.N_COUNTS, np.int64)
         self.counts[expand.NODES], self.counts[expand.FREE] = n, n_free
         self.batch = np.arange(n, dtype=np.int32)
 
@@ -36,9 +46,12 @@ class Table:
             if name in NODE.names:
                 node[name] = value
 
+    def plan(self, limits=DEEP):
+        return Plan(limits, self.free, self.builds, self.subtracts, self.evals, self.counts)
+
     def open(self, n_left, limits=DEEP):
-        plan = (self.free, self.builds, self.subtracts, self.evals, self.counts)
-        expand.expand_nodes(self.nodes, self.batch, np.asarray(n_left, np.int64), limits, *plan)
+        plan = self.plan(limits)
+        plan_children((), self.nodes, self.batch, np.asarray(n_left, np.int64), REG, plan)
         n_builds, n_subtracts, n_evals = self.counts[[expand.BUILDS, expand.SUBTRACTS, expand.EVALS]]
         return self.builds[:n_builds], self.subtracts[:n_subtracts], self.evals[:n_evals]
 
@@ -64,7 +77,7 @@ def test_the_smaller_child_is_built_and_the_larger_remains(n_left):
     small, large = (1, 2) if n_left <= MANY else (2, 1)
     taken = table.nodes[small]["hist"]
     assert taken == 119
-    assert builds.tolist() == [(table.nodes[small]["start"], table.nodes[small]["stop"], 0, taken, 1)]
+    assert builds.tolist() == [(table.nodes[small]["start"], table.nodes[small]["stop"], 0, taken, 1, 1, small, 0)]
     assert subtracts.tolist() == [(7, taken)]
     assert table.nodes[large]["hist"] == 7
     assert evals.tolist() == [1, 2]
@@ -74,7 +87,7 @@ def test_a_small_child_of_few_rows_is_taken_from_the_parent_row_by_row():
     table = Table(1)
     table.set_node(0, 0, MANY, 7)
     builds, subtracts, evals = table.open([FEW_ROWS])
-    assert builds.tolist() == [(0, FEW_ROWS, 0, 7, -1)]
+    assert builds.tolist() == [(0, FEW_ROWS, 0, 7, -1, 0, 1, 0)]
     assert not len(subtracts)
     assert table.nodes["hist"][[1, 2]].tolist() == [BY_ROWS, 7]
     assert evals.tolist() == [1, 2]
@@ -106,15 +119,15 @@ def test_leaves_are_not_evaluated():
     for limits, depth, h in (([1, 0], 0, 1000), ([0, 601], 0, 1000), ([3, 0], 2, 1000)):
         table = Table(1)
         table.set_node(0, 0, 2 * MANY, 7, depth=depth, h=h)
-        builds, _, evals = table.open([MANY], np.array(limits, np.int64))
+        builds, _, evals = table.open([MANY], make_limits(*limits))
         assert not len(builds)
         assert not len(evals)
         assert table.counts[expand.FREE] == 21
     table = Table(1)  # only one side is heavy enough: it takes over the parent's buffer, built afresh if smaller
     table.set_node(0, 0, 2 * MANY, 7)
-    builds, _, evals = table.open([MANY + 1], np.array([0, 500], np.int64))
+    builds, _, evals = table.open([MANY + 1], make_limits(0, 500))
     assert evals.tolist() == [2]
-    assert builds.tolist() == [(MANY + 1, 2 * MANY, 0, 7, 1)]
+    assert builds.tolist() == [(MANY + 1, 2 * MANY, 0, 7, 1, 1, 2, 0)]
 
 
 @given(st.data())
@@ -131,7 +144,7 @@ def test_plans_of_many_nodes(data):
         table.set_node(i, start, start + n_rows, hist, depth=data.draw(st.integers(0, 2)), h=100, h_left=h_left)
         start += n_rows
         n_left.append(data.draw(st.integers(1, n_rows - 1)))
-    limits = np.array([data.draw(st.sampled_from([0, 3])), data.draw(st.sampled_from([0, 40]))], np.int64)
+    limits = make_limits(data.draw(st.sampled_from([0, 3])), data.draw(st.sampled_from([0, 40])))
     before = table.counts[expand.FREE] + held
     parents = table.nodes.copy()
     builds, subtracts, evals = table.open(n_left, limits)
@@ -169,11 +182,28 @@ def test_nodes_without_a_split_give_their_buffers_back():
     for i, (feature, hist) in enumerate([(3, 0), (-1, 1), (-1, BY_ROWS), (0, BY_ROWS)]):
         table.nodes[i]["feature"], table.nodes[i]["hist"] = feature, hist
     opened = np.empty(4, np.int32)
-    open_nodes(table.nodes, np.arange(4, dtype=np.int32), table.free, table.counts, opened)
+    table.evals[:4], table.counts[expand.EVALS] = np.arange(4), 4
+    open_nodes(table.nodes, table.plan(), opened)
     assert opened[: table.counts[expand.OPENED]].tolist() == [0, 3]
     assert table.counts[expand.FREE] == 6
     assert table.free[5] == 1
     assert table.nodes["hist"][:4].tolist() == [0, NO_HIST, NO_HIST, BY_ROWS]
+
+
+def test_workers_plan_by_sums_over_all_rows():
+    """Whatever rows are here: the lighter child is built, or subtracted though it needs no histogram of its own."""
+    for n_left in (0, 3, 2 * MANY):
+        table = Table(1)
+        table.set_node(0, 0, 2 * MANY, 7, h=1000, h_left=300)
+        builds, subtracts, evals = table.open([n_left], make_limits(0, 400, rows_decide=False))
+        assert [(b["node"], b["hist"], b["sign"], b["fresh"]) for b in builds] == [(1, 119, 1, 1)]
+        assert subtracts.tolist() == [(7, 119)]
+        assert evals.tolist() == [2]
+        assert table.counts[expand.BY_ROWS_EVALS] == 0
+        table.nodes[2]["feature"] = 0
+        open_nodes(table.nodes, table.plan(), np.empty(2, np.int32))
+        assert table.counts[expand.FREE] == 20  # what was built for subtraction alone has come back
+        assert table.nodes["hist"][[1, 2]].tolist() == [NO_HIST, 7]
 
 
 def test_release_and_count():
@@ -191,8 +221,7 @@ def test_release_and_count():
 def test_root(n_rows, limits, planned):
     table = Table(1)
     table.set_node(0, 0, n_rows, NO_HIST)
-    args = (np.array(limits, np.int64), table.free, table.builds, table.evals, table.counts)
-    expand.plan_root(table.nodes, *args)
+    expand.plan_root((), table.nodes, REG, tuple(table.plan(make_limits(*limits))))
     assert table.counts[expand.EVALS] == planned == table.counts[expand.BUILDS]
     if planned:
-        assert table.builds[0].item() == (0, n_rows, 0, table.nodes[0]["hist"], 1)
+        assert table.builds[0].item() == (0, n_rows, 0, table.nodes[0]["hist"], 1, 1, 0, -1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import pages
-from arboost.kernels.cpu import split
+from arboost.kernels.cpu.grow import split
 from arboost.kernels.dtypes import CANDIDATE
 from arboost.runtime.context import Context
 
@@ -36,21 +36,22 @@ def evaluate(page, bins, ranges, order, gradients, params, by_rows=(), allowed=N
     allowed = np.ones((1, page.n_features), np.uint8) if allowed is None else allowed
     reg = np.array([getattr(params, name) for name in REG])
     best = np.empty((len(ranges), page.n_features), CANDIDATE)
-    data = (page.columns, order.astype(np.int32), gradients.planes[0], gradients.planes[-1], gradients.packings[0][0])
+    data = (order.astype(np.int32), gradients.planes[0], gradients.planes[-1], gradients.packings[0][0])
     widest = int(page.n_bins.max()) + 1
     work, scores = np.zeros((split.SCRATCH_ROWS, widest), np.int64), np.empty(widest)
     work[split.EVERY_BIN] = np.arange(widest)
     scratch = work, (scores, scores.view(np.int64))
-    for n, find, args in (
-        (best.size, find_splits, (hist, slot_ptr)),
-        (len(ranges), find_splits_by_rows, (data,)),
+    arrays = pages.page_arrays(page)
+    for n, find, source in (
+        (best.size, find_splits, hist),
+        (len(ranges), find_splits_by_rows, data),
         (len(ranges), select_splits, None),
     ):
         for start, stop in ((0, int(cut * n)), (int(cut * n), n)):
-            if args is None:
+            if source is None:
                 find(nodes, evals, best, reg, start, stop)
             else:
-                find(nodes, evals, *args, page.n_bins, allowed, reg, best, scratch, start, stop)
+                find(arrays, (), nodes, evals, source, allowed, reg, best, scratch, start, stop)
     assert not work[split.G_SUMS :].any()
     return nodes
 

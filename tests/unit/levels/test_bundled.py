@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import arboost as xgb
 from arboost.params.resolve import resolve
 from arboost.runtime.context import Context
-from arboost.tree import shared
-from arboost.tree.grow import TreeGrower
-from arboost.tree.quantize import quantize
+from arboost.levels import bundled
+from arboost.tree.growers import HistogramGrower
+from arboost.levels.quantize import quantize
 
 PARAMS = [
     {"max_depth": 5},
@@ -45,10 +45,10 @@ def sparse_table(rng, n_rows):
 
 
 def grow(page, ctx, params, gradients, sampled):
-    grower = TreeGrower(ctx, page, params)
+    grower = HistogramGrower(ctx, page, params)
     grown = grower.grow(gradients, sampled, key=3)
     margin = np.zeros((page.n_rows, 1), np.float32)
-    grower.add_weights(grown, margin, 0, sampled)
+    grower.add_weights(grown, margin, 0)
     return grown.tree, margin
 
 
@@ -77,7 +77,7 @@ def test_the_trees_do_not_depend_on_how_features_are_stored(data, make_table):
 
 
 def test_more_sparse_features_than_spare_columns(monkeypatch):
-    monkeypatch.setattr(shared, "SPARE_COLUMNS", 2)
+    monkeypatch.setattr(bundled, "SPARE_COLUMNS", 2)
     rng = np.random.default_rng(5)
     table, ctx, params = sparse_table(rng, 3000), Context(n_threads=2), resolve({"max_depth": 6}).tree
     g, h = rng.normal(size=3000).astype(np.float32), np.ones(3000, np.float32)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from arboost.kernels.cpu.team import STOP, await_order, barrier, post
+from arboost.kernels.cpu.grow.team import STOP, await_order, barrier, post
 from arboost.runtime import pool
 from arboost.runtime.pool import Team
 

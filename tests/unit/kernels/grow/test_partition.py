@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import naive
 import pages
-from arboost.kernels.cpu import partition
+from arboost.kernels.cpu.grow import partition
+from arboost.kernels.cpu.grow.arrays import Rows
 from arboost.kernels.dtypes import NODE, PIECE
 
 split_rows, place_rows = pages.compiled(partition.split_rows), pages.compiled(partition.place_rows)
@@ -47,15 +48,14 @@ def make_case(data, dtype):
 def test_a_stable_partition_cut_anywhere(data, dtype):
     _, page, bins, order, identity, nodes, splits, batch, bounds = make_case(data, dtype)
     rows = np.full(len(order), -1, np.int32) if identity else order.astype(np.int32)
-    source = pages.ALL_ROWS if identity else rows
     temp, n_left = np.empty_like(rows), np.full(len(batch), -5, np.int64)
     pieces = np.zeros((len(bounds) - 1, 2), PIECE)
+    sets = Rows(rows, temp, n_left, pieces, np.array([identity], np.int64))
     for s, span in enumerate(itertools.pairwise(bounds)):
-        args = (page.columns, (), nodes, batch, source, page.missing_code, temp, rows, n_left)
-        split_rows(*args, pieces[s], *span)
+        split_rows(pages.page_arrays(page), (), nodes, batch, sets, identity, pieces[s], *span)
     flat = pieces.reshape(-1)
     for p in range(len(flat)):
-        place_rows(nodes, batch, flat, temp, rows, n_left, p, p + 1)
+        place_rows(nodes, batch, flat, sets, p, p + 1)
     for b, i in enumerate(batch):
         start, stop = nodes[i]["start"], nodes[i]["stop"]
         left, right = naive.partition(bins.tolist(), order[start:stop].tolist(), splits[i])
@@ -77,8 +77,8 @@ def test_weights_of_leaves_and_of_unpartitioned_children(data, dtype):
     nodes["left"], nodes["right"] = len(nodes) + 2 * np.arange(len(nodes)), len(nodes) + 2 * np.arange(len(nodes)) + 1
     by_leaf, by_split = np.full((2, len(order), 3), MARGIN_START, np.float32)
     for span in itertools.pairwise(bounds):
-        partition.add_leaf_weights(nodes, batch, weights, rows, 2, by_leaf, *span)
-        args = (page.columns, (), nodes, batch, weights, rows, page.missing_code, 1)
+        partition.add_leaf_weights(nodes, batch, weights, rows, identity, 2, by_leaf, *span)
+        args = (tuple(pages.page_arrays(page)), (), nodes, batch, weights, rows, identity, 1)
         partition.add_split_weights(*args, by_split, *span)
     leaf_twin, split_twin = np.full((2, len(order), 3), MARGIN_START, np.float32)
     for i in batch:
@@ -96,7 +96,7 @@ def test_the_last_code_of_a_byte_is_a_bin_where_nothing_is_missing():
     nodes = np.zeros(1, NODE)
     nodes[0]["stop"], nodes[0]["bin"] = 256, 254
     rows, n_left = np.arange(256, dtype=np.int32), np.zeros(1, np.int64)
-    args = (page.columns, (), nodes, np.zeros(1, np.int32), rows, page.missing_code, rows.copy(), rows, n_left)
-    split_rows(*args, np.zeros(2, PIECE), 0, 256)
+    sets = Rows(rows, rows.copy(), n_left, np.zeros((1, 2), PIECE), np.zeros(1, np.int64))
+    split_rows(pages.page_arrays(page), (), nodes, np.zeros(1, np.int32), sets, False, sets.pieces[0], 0, 256)
     assert n_left[0] == 255
     assert rows[-1] == 255

@@ -12,8 +12,8 @@ import naive
 import pages
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.tree import quantize as quantize_module
-from arboost.tree.quantize import PACKED_ROWS, quantize
+from arboost.levels import quantize as quantize_module
+from arboost.levels.quantize import PACKED_ROWS, quantize
 
 lengths = st.integers(1, 60)
 gradients = st.floats(-(2.0**100), 2.0**100, width=32)

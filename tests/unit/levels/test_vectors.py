@@ -10,10 +10,11 @@ import naive_vector
 import pages
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.tree import histstore
+from arboost.levels import buffers
 from arboost.tree.model import NO_PARENT, NO_THRESHOLD
-from arboost.tree.quantize import quantize
-from arboost.tree.vector import VectorGrower, quantize_targets
+from arboost.levels.quantize import quantize
+from arboost.levels.vectors import quantize_targets
+from arboost.tree.growers import HistogramGrower
 
 KINDS = ("packed", "equal hessians", "wide")  # one kind for every target: both forms of gradients in one tree
 
@@ -29,10 +30,10 @@ def make_targets(rng, n_rows, kinds=KINDS):
 def grow(page, gradients, params, n_threads=1, sampled=None, key=0, **options):
     """(grown tree, margins that start at 0 after it)."""
     n_targets = len(gradients.targets)
-    grower = VectorGrower(Context(n_threads=n_threads), page, params, n_targets)
+    grower = HistogramGrower(Context(n_threads=n_threads), page, params, n_targets=n_targets)
     grown = grower.grow(gradients, sampled, key, **options)
     margin = np.zeros((page.n_rows, n_targets), np.float32)
-    grower.add_weights(grown, margin, 0, sampled)
+    grower.add_weights(grown, margin, 0)
     return grown, margin
 
 
@@ -152,7 +153,7 @@ def test_few_buffers_for_histograms(monkeypatch, policy):
     gradients, _ = make_targets(rng, 8000, ("packed", "packed"))
     params = pages.tree_params(max_depth=0, grow_policy=policy, min_child_weight=0)
     expected, _ = grow(page, gradients, params)
-    monkeypatch.setattr(histstore, "MAX_BYTES", 0)
+    monkeypatch.setattr(buffers, "MAX_BYTES", 0)
     found, _ = grow(page, gradients, params)
     assert found.tree.equals(expected.tree)
 
@@ -184,4 +185,4 @@ def test_what_vectors_cannot_do(params, words):
     bins = pages.make_bins(np.random.default_rng(0), 20, [3, 3])
     tree_params = pages.tree_params(max_depth=2)._replace(**params)
     with pytest.raises(XGBoostError, match=words):
-        VectorGrower(Context(), pages.make_page(bins, [3, 3]), tree_params, 2)
+        HistogramGrower(Context(), pages.make_page(bins, [3, 3]), tree_params, n_targets=2)

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pages
-from arboost.kernels.cpu import expand, level
+from arboost.kernels.cpu.grow import jobs, nodes
 from arboost.runtime.context import Context
-from arboost.tree import histstore
-from arboost.tree.histstore import HistogramStore
+from arboost.levels import buffers
+from arboost.levels.buffers import HistogramStore
 
 
 def make_store(n_bins=(4, 3), missing=0.0, n_threads=1):
@@ -26,12 +26,12 @@ def test_a_slot_for_every_bin_and_for_missing_values():
 
 @pytest.mark.parametrize("n_bytes, capacity", [(0, 16), (20 * 14 * 8, 20), (1 << 40, 4096)])
 def test_memory_is_bounded(monkeypatch, n_bytes, capacity):
-    monkeypatch.setattr(histstore, "MAX_BYTES", n_bytes)
+    monkeypatch.setattr(buffers, "MAX_BYTES", n_bytes)
     store = make_store()
     assert store.capacity == capacity
     store.reset()
     assert sorted(store.free.tolist()) == list(range(capacity))
-    assert store.counts[expand.FREE] == capacity
+    assert store.counts[nodes.FREE] == capacity
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=30))
@@ -43,17 +43,17 @@ def test_numbers_in_use_are_allocated(steps):
     for is_take, n in steps:
         if is_take:
             store.reserve(n)
-            for _ in range(min(2 * n, int(counts[expand.FREE]))):
-                counts[expand.FREE] -= 1
-                number = int(store.free[counts[expand.FREE]])
+            for _ in range(min(2 * n, int(counts[nodes.FREE]))):
+                counts[nodes.FREE] -= 1
+                number = int(store.free[counts[nodes.FREE]])
                 assert number < len(store.buffers)
                 assert number not in taken
                 store.buffers[number] = number
                 taken.append(number)
         else:
             for _ in range(min(n, len(taken))):
-                store.free[counts[expand.FREE]] = taken.pop(n % len(taken))
-                counts[expand.FREE] += 1
+                store.free[counts[nodes.FREE]] = taken.pop(n % len(taken))
+                counts[nodes.FREE] += 1
         assert all((store.buffers[number] == number).all() for number in taken)
         assert len(store.builds) >= 0 and len(store.buffers) <= store.capacity
 
@@ -71,6 +71,6 @@ def test_every_thread_has_its_own_scratch(n_threads):
     acc, partial, bounds, buffers = make_store(n_threads=n_threads).arrays()
     assert len(acc) == n_threads
     assert not acc.any()
-    assert len(bounds) == (1 if n_threads == 1 else level.SPARE_JOBS * n_threads) + 1
+    assert len(bounds) == (1 if n_threads == 1 else jobs.SPARE_JOBS * n_threads) + 1
     assert len(partial) >= len(bounds) - 1
     assert partial.shape[2] == buffers.shape[1]
