@@ -18,10 +18,10 @@ BLOCKS = (16, 64, 256, 512, 1024, 2048, 4096)
 
 def time_trees(data: Any, settings: list[tuple[int, int]], options: Any) -> list[float]:
     """Least seconds of a tree under each (distance, block), in turns."""
+    from arboost.levels.quantize import quantize
     from arboost.params.resolve import resolve
     from arboost.runtime.context import Context
     from arboost.tree.growers import ExactGrower
-    from arboost.levels.quantize import quantize
 
     ctx = Context(n_threads=options.threads)
     params = resolve({"tree_method": "exact", "max_depth": options.depth}).tree

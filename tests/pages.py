@@ -11,12 +11,12 @@ from arboost.boosters import sampling
 from arboost.kernels import jit
 from arboost.kernels.cpu.grow import arrays
 from arboost.kernels.dtypes import BY_ROWS, NO_HIST, NODE
+from arboost.levels import histogram, quantize
 from arboost.matrix.cuts import Cuts
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import resolve
 from arboost.runtime import pool
 from arboost.runtime.context import Context
-from arboost.levels import histogram, quantize
 from naive import MISSING, Params
 
 THREADS = (1, 2, 3, 8)

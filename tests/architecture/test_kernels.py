@@ -6,25 +6,22 @@ MAX_ARGUMENTS = 12
 
 # Kernels allowed more arguments: "module.function" -> why splitting it would be worse.
 MORE_ARGUMENTS: dict[str, str] = {
-    "kernels.cpu.level_general.carry_out": "level.carry_out's twelve bundles and one more",
-    "kernels.cpu.level_vector.carry_out": "level.carry_out's twelve bundles and one more",
     "kernels.cpu.predict.pack_tree": "a tree's five arrays in, the packed forest's six arrays out",
 }
 
 # Kernels, or whole modules of them, whose work is not a range: "module" or "module.function" -> why.
 WITHOUT_RANGE: dict[str, str] = {
     "kernels.cpu.bundle.find_bundles": "greedy: where a feature goes depends on those before it",
-    "kernels.cpu.expand": "bookkeeping of one node table: microseconds, and each step needs the one before",
-    "kernels.cpu.exact.carry_out": "a team's kernel, as level.carry_out",
-    "kernels.cpu.exact.finish_tree": "one small node table",
-    "kernels.cpu.exact.make_children": "bookkeeping of one node table, as expand",
-    "kernels.cpu.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
-    "kernels.cpu.level_general.carry_out": "a team's kernel, as level.carry_out",
-    "kernels.cpu.level_vector.carry_out": "a team's kernel, as level.carry_out",
-    "kernels.cpu.local.choose_splits": "bookkeeping of one node table, as expand",
-    "kernels.cpu.local.make_children": "bookkeeping of one node table, as expand",
+    "kernels.cpu.grow.nodes": "bookkeeping of one node table: microseconds, and each step needs the one before",
+    "kernels.cpu.grow.finish": "one small node table",
+    "kernels.cpu.grow.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
+    "kernels.cpu.grow.paged.carry_out": "a team's kernel, as level.carry_out",
+    "kernels.cpu.sorted.exact.carry_out": "a team's kernel, as level.carry_out",
+    "kernels.cpu.sorted.exact.plan_children": "bookkeeping of one node table, as nodes",
+    "kernels.cpu.sorted.local_proposals.choose_splits": "bookkeeping of one node table, as nodes",
+    "kernels.cpu.sorted.local_proposals.plan_children": "bookkeeping of one node table, as nodes",
+    "kernels.cpu.sorted.summary": "one summary at a time; proposals for many features do take a range",
     "kernels.cpu.predict.pack_tree": "one tree is packed by one walk from its root",
-    "kernels.cpu.summary": "one summary at a time, entry after entry; proposals for many features do take a range",
 }
 
 # Modules besides jit.py that call Numba's compiler: why.

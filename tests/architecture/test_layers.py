@@ -11,6 +11,7 @@ FLOORS = [
     {"runtime"},
     {"params"},
     {"matrix"},
+    {"levels"},
     {"tree", "losses", "metrics"},
     {"predict", "modelio"},
     {"boosters"},
@@ -45,7 +46,7 @@ FLOORS = [
         "__main__",
     },
 ]
-FIRST_FACE_FLOOR = 7
+FIRST_FACE_FLOOR = 8
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 # Outside packages -> the parts (dotted prefixes) that may import them. What is not listed may be imported nowhere.
@@ -187,12 +188,27 @@ def test_engine_branches_on_neither_device_nor_workers(modules):
 
 
 def test_one_growth_loop(modules):
-    """Policies, pages, workers and devices all go through the loop in tree/loop.py."""
+    """Policies, pages, workers and devices all go through one loop: whoever opens nodes of an engine is it."""
     found = [
-        module.at(number)
+        f"{module.name}.{function.name}"
         for module in modules
-        for number, line in enumerate(module.source.splitlines(), start=1)
-        if "driver.pop(" in line
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef)
+        for loop in ast.walk(function)
+        if isinstance(loop, ast.While | ast.For)
+        for call in ast.walk(loop)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("engine.open")
     ]
-    assert len(found) == 1, f"`driver.pop(` must occur once, in tree/loop.py; found at {found}"
-    assert found[0].startswith("src/arboost/tree/loop.py:"), found
+    assert found == ["tree.grow.grow"], found
+
+
+def test_the_loop_imports_no_kernel(modules):
+    """What is above the level engines knows nothing of how they do it."""
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if module.part == "tree" and module.name in ("tree.grow", "tree.growers", "tree.driver", "tree.features")
+        for node, name in imports_of(module)
+        if inside(name, "arboost.kernels")
+    ]
+    assert not wrong, "\n".join(wrong)

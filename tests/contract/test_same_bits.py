@@ -4,15 +4,12 @@ Threads share work only above some size, so most tests make every share tiny (`f
 many spans. One test has enough rows to be cut as in earnest.
 """
 
-import functools
 import os
 import pickle
 import re
 import subprocess
 import sys
 import threading
-import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +17,8 @@ import scipy.sparse as sp
 
 import arboost
 from arboost.callback import EarlyStopping, TrainingCallback
-from arboost.kernels.cpu.grow import level
-from arboost.runtime import pool
 from arboost.levels import histogram
+from arboost.runtime import pool
 from boosting_cases import OBJECTIVES, loss_params, make_features, make_label, n_outputs
 
 X = make_features(500, missing=0.15)
@@ -52,23 +48,9 @@ def set_everywhere(monkeypatch, pattern, value):
     assert found
 
 
-@functools.cache
-def fine_level():
-    """kernels/cpu/grow/level.py compiled with tiny shares: the sizes at its top are constants of the machine code."""
-    source = Path(level.__file__).read_text()
-    source, n_sizes = re.subn(r"(?m)^([A-Z_]+) = np.int64\([\d_]+\)", r"\1 = np.int64(5)", source)
-    source, n_kernels = re.subn("(?m)^@kernel$", "@njit(nogil=True, error_model='numpy')", source)  # not cached on disk
-    assert n_sizes >= 4
-    assert n_kernels >= 1
-    module = types.ModuleType("fine_level")
-    exec(compile("from numba import njit\n" + source, "<fine level>", "exec"), vars(module))
-    return module
-
-
 def share_everything(monkeypatch):
     """From here on every kernel call that can be shared is, from a handful of items on."""
     set_everywhere(monkeypatch, SHARE_SIZES, 7)
-    monkeypatch.setattr(histogram, "level", fine_level())
 
 
 @pytest.fixture
@@ -313,7 +295,7 @@ def test_trees_now_large_now_small(monkeypatch):
     """The number of sampled rows wavers around the size from which threads are called."""
     params = {"nthread": 3, "subsample": 0.5}
     expected = raw({**params, "nthread": 1}, n_rounds=12)
-    monkeypatch.setattr(grow, "TEAM_UPDATES", 250 * X.shape[1])
+    monkeypatch.setattr(histogram, "TEAM_UPDATES", 250 * X.shape[1])
     assert raw(params, n_rounds=12) == expected
 
 

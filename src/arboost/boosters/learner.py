@@ -24,6 +24,7 @@ from arboost.matrix.meta import MetaInfo
 from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
+from arboost.runtime import comm as comms
 from arboost.runtime import rng
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
@@ -118,7 +119,7 @@ class Learner:
 
     @property
     def ctx(self) -> Context:
-        if self._ctx is None:
+        if self._ctx is None or self._ctx.comm is not comms.current():
             p = self.resolved.learner
             threads = resolve_threads(p.nthread)
             self._ctx = Context(n_threads=threads, device=p.device, seed=p.seed, verbosity=p.verbosity)

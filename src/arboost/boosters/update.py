@@ -8,6 +8,7 @@ DART's trees stay as they are, and no tree is dropped.
 import numpy as np
 
 from arboost.boosters.gbtree import GBTree
+from arboost.levels.quantize import quantize
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import TreeParams
 from arboost.params.table import TREE_MODIFIERS
@@ -15,7 +16,6 @@ from arboost.predict.forest import Forest
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
-from arboost.levels.quantize import quantize
 from arboost.tree.update import add_leaf_sums, prune, refresh
 
 

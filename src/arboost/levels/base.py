@@ -1,18 +1,10 @@
 """What a level engine is: everything below the growth loop, one level of a tree at a time.
 
-The loop (tree/grow.py) decides which nodes are opened and which features they may use. An engine does the rest:
-
-    start     the root: all rows, or the sampled ones
-    open      for a batch of nodes:  split    move their rows to the children          once per page
-                                     plan     which child is built, which subtracted   from sums over all workers
-                                     build    histograms of what is planned            once per page
-                                     share    add up the workers' histograms           nothing on one machine
-                                     find     subtract, search; the nodes that have a split
-    close     children that stay leaves
-    finish · add_weights · leaf_rows
-
-An engine does these steps in the order and in as few pieces as suits it: in memory all of `open` is one order to its
-threads. Whatever it does, the tree is the same to the bit.
+The loop (tree/grow.py) decides which nodes are opened and which features they may use; an engine does the rest. `open`
+has five steps: split (rows to children, once per page), plan (which child is built, which subtracted: from sums over
+all workers), build (histograms, once per page), share (add up the workers' histograms) and find (subtract, search).
+An engine does them in the order and in as few pieces as suits it: in memory all of them are one order to its threads.
+Whatever it does, the tree is the same to the bit.
 """
 
 from collections.abc import Callable
@@ -99,9 +91,7 @@ class LevelEngine(Protocol):
     def finish(self, eta: np.float32) -> Finished:
         """The tree, its leaves' weights times eta."""
 
-    def add_weights(
-        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
-    ) -> None:
+    def add_weights(self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int) -> None:
         """margin[r, target] += the weight of r's leaf, for all rows; `closed` are the nodes that `close` returned."""
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

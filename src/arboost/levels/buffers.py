@@ -12,6 +12,8 @@ from arboost.runtime.context import Context
 
 MAX_BYTES = 1 << 29  # memory for buffers; a tree that wants more rebuilds some histograms from rows
 MIN_BUFFERS, MAX_BUFFERS = 16, 4096
+# Work that is worth a thread: rows to partition, (row, feature) additions, slots to merge, slots to scan
+GRAIN_ROWS, GRAIN_UPDATES, GRAIN_MERGED, GRAIN_FOUND = 8_192, 100_000, 32_768, 6_000
 
 
 class HistogramStore:
@@ -40,6 +42,7 @@ class HistogramStore:
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
         self.counts = np.zeros(nodes.N_COUNTS, np.int64)
+        self._grains = np.array([GRAIN_ROWS, GRAIN_UPDATES, GRAIN_MERGED, GRAIN_FOUND], np.int64)
 
     def reset(self) -> None:
         """All buffers free again, lowest number on top of the stack."""
@@ -66,7 +69,7 @@ class HistogramStore:
 
     def plan(self, limits: np.ndarray, evals: np.ndarray) -> Plan:
         """What the kernels call the plan."""
-        return Plan(limits, self.free, self.builds, self.subtracts, evals, self.counts)
+        return Plan(limits, self.free, self.builds, self.subtracts, evals, self.counts, self._grains)
 
     def scratch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Every thread's memory for finding splits, scores, and these as integers: kernels/cpu/grow/split.py."""

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from arboost.kernels.cpu.grow import finish, nodes
+from arboost.kernels.cpu.grow import nodes
 from arboost.kernels.cpu.sorted import column_scan
 from arboost.kernels.cpu.sorted import exact as ops
 from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
+from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.special import grown_bounds, make_bounds
 from arboost.matrix.adapt import RawData
@@ -149,22 +150,15 @@ class ExactEngine:
     # ---- the grown tree ----
 
     def finish(self, eta: np.float32) -> Finished:
-        """The tree, its leaves' weights times eta, but not their base_weight: so exact trees are in XGBoost's files."""
-        n = int(self._counts[nodes.NODES])
-        links, default_left, gain_cover = np.empty((4, n), np.int32), np.empty(n, np.uint8), np.empty((2, n), np.float32)
-        threshold, base_weight = np.empty((2, n), np.float32)
-        out = (links, threshold, default_left, gain_cover, base_weight, threshold)
-        extra = tuple(self._bounds)
-        finish.finish_tree(self.nodes[:n], self._threshold, extra, self._rules.reg, eta, True, *out)
-        return Finished(links, threshold, default_left, *gain_cover, base_weight, None)
+        """The tree, its leaves' weights times eta, but not their base_weight."""
+        made, extra = self.nodes[: int(self._counts[nodes.NODES])], tuple(self._bounds)
+        return finish_nodes(made, self._threshold, extra, self._rules.reg, eta, keep_base=True)
 
     def lift_rows(self, leaf_of: np.ndarray) -> None:
         """Rows of node i belong to node leaf_of[i] from now on."""
         self._node_of_row[:] = np.append(leaf_of, -1)[self._node_of_row]  # -1, the last: rows that are in no node
 
-    def add_weights(
-        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
-    ) -> None:
+    def add_weights(self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int) -> None:
         """margin[r, target] += the weight of r's leaf, for all rows; those in no leaf walk the tree by their values."""
         known = (self._node_of_row, walk.weights, target, margin)
         self._ctx.run_ranges(self._page.n_rows, _GRAIN, ops.add_weights, *known)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from arboost.kernels.cpu.grow import arrays, finish, level, nodes, paged, partition, routes
+from arboost.kernels.cpu.grow import arrays, level, nodes, paged, partition, routes
 from arboost.kernels.dtypes import BUILD, CANDIDATE, FEW_ROWS, NODE, PIECE
 from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
 from arboost.levels.buffers import HistogramStore
 from arboost.levels.bundled import BundledColumns
+from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.rowsets import RowSets, join_rows
 from arboost.levels.special import SpecialSearch
@@ -199,20 +200,18 @@ class HistogramEngine:
 
     def finish(self, eta: np.float32) -> Finished:
         """The tree, its leaves' weights times eta."""
-        n, cuts = int(self._store.counts[nodes.NODES]), self._cuts
-        shape = (n,) if self._vectors is None else (n, self._vectors.n_targets)
-        links, default_left, gain_cover = np.empty((4, n), np.int32), np.empty(n, np.uint8), np.empty((2, n), np.float32)
-        threshold, base_weight = np.empty(n, np.float32), np.empty(shape, np.float32)
-        vectors = None if self._vectors is None else np.empty(shape, np.float32)
-        out = (links, threshold, default_left, gain_cover, base_weight, threshold if vectors is None else vectors)
-        cut_arrays = (cuts.ptr, cuts.values, cuts.min_values)
-        finish.finish_tree(self.nodes[:n], cut_arrays, self._extra(), self._rules.reg, eta, False, *out)
-        tree = Finished(links, threshold, default_left, *gain_cover, base_weight, vectors)
-        return tree if self._special is None else Finished(*tree[:7], *self._special.sets(links[0]))
+        cuts, n_targets = self._cuts, 0 if self._vectors is None else self._vectors.n_targets
+        nodes_made, of_cuts = self._made_nodes(), (cuts.ptr, cuts.values, cuts.min_values)
+        tree = finish_nodes(nodes_made, of_cuts, self._extra(), self._rules.reg, eta, n_targets=n_targets)
+        if self._special is None:
+            return tree
+        set_nodes, set_bits = self._special.sets(tree.links[0])
+        return tree._replace(set_nodes=set_nodes, set_bits=set_bits)
 
-    def add_weights(
-        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
-    ) -> None:
+    def _made_nodes(self) -> np.ndarray:
+        return self.nodes[: int(self._store.counts[nodes.NODES])]
+
+    def add_weights(self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int) -> None:
         """margin[r, target] += the weight of r's leaf, for all rows; `closed` are the nodes that `close` returned."""
         weights = walk.weights
         self._rowsets.add_leaf_weights(self.nodes, leaves, weights, margin, target)

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu.grow import finish, nodes
+from arboost.kernels.cpu.grow import nodes
 from arboost.kernels.cpu.sorted import local_proposals as ops
 from arboost.kernels.cpu.sorted import summary
 from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
 from arboost.levels.exact import walk_others
+from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.rowsets import RowSets, join_rows
 from arboost.levels.special import grown_bounds, make_bounds
@@ -181,18 +182,11 @@ class LocalProposalsEngine:
 
     def finish(self, eta: np.float32) -> Finished:
         """The tree, its leaves' weights times eta."""
-        n = int(self._counts[nodes.NODES])
-        links, default_left, gain_cover = np.empty((4, n), np.int32), np.empty(n, np.uint8), np.empty((2, n), np.float32)
-        threshold, base_weight = np.empty((2, n), np.float32)
-        out = (links, threshold, default_left, gain_cover, base_weight, threshold)
-        thresholds, extra = self._of_nodes.thresholds, tuple(self._bounds)
-        finish.finish_tree(self.nodes[:n], thresholds, extra, self._rules.reg, eta, False, *out)
-        return Finished(links, threshold, default_left, *gain_cover, base_weight, None)
+        made, extra = self.nodes[: int(self._counts[nodes.NODES])], tuple(self._bounds)
+        return finish_nodes(made, self._of_nodes.thresholds, extra, self._rules.reg, eta)
 
-    def add_weights(
-        self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int
-    ) -> None:
-        """margin[r, target] += the weight of r's leaf, for all rows; those not sampled walk the tree by their values."""
+    def add_weights(self, walk: Walk, leaves: np.ndarray, closed: np.ndarray, margin: np.ndarray, target: int) -> None:
+        """margin[r, target] += the weight of r's leaf, for all rows; those not sampled walk the tree."""
         self._rowsets.add_leaf_weights(self.nodes, leaves, walk.weights, margin, target)
         if self._sampled is not None:
             node_of_row = np.full(self._page.n_rows, -1, np.int32)

@@ -1,7 +1,7 @@
 """Quantiles of a weighted stream in little memory: the mergeable, prunable summary of the XGBoost paper's appendix.
 
-`tree_method="approx"` proposes its candidates with the same kernels (kernels/cpu/sorted/summary.py), where a column is one
-sorted run; here the data may come in any order and in any pieces.
+`tree_method="approx"` proposes its candidates with the same kernels (kernels/cpu/sorted/summary.py), where a column
+is one sorted run; here the data may come in any order and in any pieces.
 """
 
 from collections.abc import Iterable

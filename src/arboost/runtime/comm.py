@@ -1,28 +1,47 @@
-"""How workers agree: one protocol; today the only implementation is one process alone.
+"""How workers agree. Every worker calls the same methods in the same order, whatever its share of the rows.
 
-Every method combines integers or maxima, so the result cannot depend on the order of workers.
+Reductions combine integers or maxima, so the result cannot depend on the order of workers; floats are never summed.
+`current` is the communicator of this thread: a process alone unless `using` says otherwise.
 """
 
-from typing import Protocol
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import numpy as np
 
+from arboost.runtime.errors import XGBoostError
+
 
 class Comm(Protocol):
-    """A group of processes training one model together."""
+    """A group of workers training one model together.
+
+    Arrays are C-contiguous and of the same shape and type on all workers. Reductions write the result into the array
+    they are given and return it.
+    """
 
     rank: int
     world_size: int
 
     def allreduce_sum(self, values: np.ndarray) -> np.ndarray:
-        """Element-wise integer sum over workers, in place."""
+        """Element-wise sum over workers of integers, in place."""
 
     def allreduce_max(self, values: np.ndarray) -> np.ndarray:
-        """Element-wise maximum over workers, in place."""
+        """Element-wise maximum over workers of integers or floats without NaN, in place."""
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        """What every worker gave, by rank; lengths may differ."""
+
+    def broadcast(self, data: bytes | None, root: int) -> bytes:
+        """What worker `root` gave; the others' is not looked at."""
+
+    def abort(self, reason: str) -> None:
+        """This worker gives up: the others' next call raises XGBoostError with the reason."""
 
 
 class LocalComm:
-    """One process: every reduction is the identity."""
+    """One process alone: every reduction is the identity."""
 
     rank = 0
     world_size = 1
@@ -32,3 +51,135 @@ class LocalComm:
 
     def allreduce_max(self, values: np.ndarray) -> np.ndarray:
         return values
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        return [data]
+
+    def broadcast(self, data: bytes | None, root: int) -> bytes:
+        if data is None:
+            raise XGBoostError("nothing to broadcast: `data` is None on the worker that sends.")
+        return data
+
+    def abort(self, reason: str) -> None:
+        """Nobody else to tell."""
+
+
+class ThreadComm:
+    """Workers that are threads of one process: for tests, and to see what a cluster would do.
+
+    Workers that call different methods, or with different shapes, are told so instead of waiting for each other.
+    """
+
+    def __init__(self, group: "_Group", rank: int):
+        self._group, self.rank, self.world_size = group, rank, len(group.given)
+
+    @classmethod
+    def make(cls, world_size: int, timeout: float = 120.0) -> "list[ThreadComm]":
+        """The communicators of a group, one for each thread."""
+        group = _Group(world_size, timeout)
+        return [cls(group, rank) for rank in range(world_size)]
+
+    def allreduce_sum(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind not in "iu":
+            raise TypeError(f"workers add up integers, not {values.dtype}: sums of floats depend on their order")
+        return self._reduce("allreduce_sum", values, np.add)
+
+    def allreduce_max(self, values: np.ndarray) -> np.ndarray:
+        return self._reduce("allreduce_max", values, np.maximum)
+
+    def _reduce(self, name: str, values: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
+        kind = (name, values.shape, values.dtype.str)
+        parts = self._group.exchange(self.rank, kind, values.copy())
+        values[...] = ufunc.reduce(parts, axis=0)
+        return values
+
+    def allgather(self, data: bytes) -> list[bytes]:
+        return self._group.exchange(self.rank, ("allgather",), data)
+
+    def broadcast(self, data: bytes | None, root: int) -> bytes:
+        sent = self._group.exchange(self.rank, ("broadcast", root), data)[root]
+        if sent is None:
+            raise XGBoostError("nothing to broadcast: `data` is None on the worker that sends.")
+        return sent
+
+    def abort(self, reason: str) -> None:
+        self._group.abort(f"worker {self.rank} gave up: {reason}")
+
+
+class _Group:
+    """Where the threads of a group meet."""
+
+    def __init__(self, world_size: int, timeout: float):
+        self.given: list[Any] = [None] * world_size
+        self._kinds: list[tuple] = [()] * world_size
+        self._barrier = threading.Barrier(world_size, timeout=timeout)
+        self._reason = "a worker does not answer"
+
+    def exchange(self, rank: int, kind: tuple, data: Any) -> list[Any]:
+        """What all workers give, by rank; `kind` must be the same for all."""
+        self.given[rank], self._kinds[rank] = data, kind
+        self._wait()
+        found, kinds = list(self.given), list(self._kinds)
+        self._wait()  # nobody gives anything new before all have taken this
+        if len(set(kinds)) > 1:
+            raise XGBoostError(f"workers are out of step: {', '.join(map(str, kinds))}")
+        return found
+
+    def _wait(self) -> None:
+        try:
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            raise XGBoostError(self._reason) from None
+
+    def abort(self, reason: str) -> None:
+        self._reason = reason
+        self._barrier.abort()
+
+
+class _Current(threading.local):
+    comm: Comm | None = None
+
+
+_local = _Current()
+_alone = LocalComm()
+
+
+def current() -> Comm:
+    """The communicator of this thread."""
+    return _local.comm or _alone
+
+
+@contextmanager
+def using(comm: Comm) -> Iterator[None]:
+    """Let this thread be a worker for the length of a block; an error in it is told to the other workers."""
+    before, _local.comm = _local.comm, comm
+    try:
+        yield
+    except BaseException as error:
+        comm.abort(f"{type(error).__name__}: {error}")
+        raise
+    finally:
+        _local.comm = before
+
+
+def run_workers(world_size: int, work: Callable[[Comm], Any], timeout: float = 120.0) -> list[Any]:
+    """[work(comm) for every worker], each in a thread of its own; the first error is raised when all have ended."""
+    comms = ThreadComm.make(world_size, timeout)
+    results: list[Any] = [None] * world_size
+    errors: list[BaseException] = []
+
+    def run(comm: ThreadComm) -> None:
+        try:
+            with using(comm):
+                results[comm.rank] = work(comm)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(comm,)) for comm in comms]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results

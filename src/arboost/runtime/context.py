@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from arboost.runtime import comm as comms
 from arboost.runtime import pool
-from arboost.runtime.comm import Comm, LocalComm
+from arboost.runtime.comm import Comm
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Context:
     device: str = "cpu"
     seed: int = 0
     verbosity: int = 1
-    comm: Comm = field(default_factory=LocalComm)
+    comm: Comm = field(default_factory=comms.current)
 
     def run_ranges(self, n: int, grain: int, kernel: Callable, *args: Any) -> list[Any]:
         """kernel(*args, start, stop) over spans of range(n) on this context's threads."""

@@ -19,7 +19,7 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.constraints import monotone_vector
 from arboost.tree.driver import Driver
-from arboost.tree.grow import GrownTree, Grower
+from arboost.tree.grow import Grower, GrownTree
 from arboost.tree.model import DELETED, Tree
 from arboost.tree.update import prune
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from arboost.kernels.cpu import refresh as ops
+from arboost.levels.quantize import QuantizedGradients
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.pool import split_range
 from arboost.tree.model import DELETED, Tree
-from arboost.levels.quantize import QuantizedGradients
 
 _GRAIN = 16_384
 

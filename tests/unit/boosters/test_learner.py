@@ -11,10 +11,10 @@ import naive
 import pages
 from arboost.boosters import gbtree
 from arboost.boosters.learner import Learner
+from arboost.levels.quantize import quantize
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.levels.quantize import quantize
 
 
 def make_data(seed=0, n_rows=300, n_features=4, missing=0.1):

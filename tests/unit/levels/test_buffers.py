@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import pages
 from arboost.kernels.cpu.grow import jobs, nodes
-from arboost.runtime.context import Context
 from arboost.levels import buffers
 from arboost.levels.buffers import HistogramStore
+from arboost.runtime.context import Context
 
 
 def make_store(n_bins=(4, 3), missing=0.0, n_threads=1):

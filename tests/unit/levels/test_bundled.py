@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import arboost as xgb
+from arboost.levels import bundled
+from arboost.levels.quantize import quantize
 from arboost.params.resolve import resolve
 from arboost.runtime.context import Context
-from arboost.levels import bundled
 from arboost.tree.growers import HistogramGrower
-from arboost.levels.quantize import quantize
 
 PARAMS = [
     {"max_depth": 5},

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import pages
-from arboost.kernels.cpu.grow import level
 from arboost.kernels.cpu.grow.arrays import IN_ORDER
 from arboost.kernels.dtypes import NODE
+from arboost.levels import buffers
+from arboost.levels.rowsets import RowSets
 from arboost.runtime.context import Context
 from arboost.tree.growers import HistogramGrower
-from arboost.levels.rowsets import RowSets
 
 N_ROWS = 40_000  # enough for several threads to share a node
 N_BINS = [8, 30]
@@ -56,7 +56,7 @@ def test_room_for_many_nodes(bins):
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_rows_of_every_leaf_are_in_order(bins, n_threads, share):
     """A stable partition at every level, also where threads share a node: rows of a leaf stay ascending."""
-    assert N_ROWS * share > 3 * level.SPLIT_ROWS
+    assert N_ROWS * share > 3 * buffers.GRAIN_ROWS
     rng = np.random.default_rng(1)
     page = pages.make_page(bins, N_BINS)
     gradients, _, _ = pages.quantized(rng, N_ROWS, "packed")

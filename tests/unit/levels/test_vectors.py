@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 import naive
 import naive_vector
 import pages
-from arboost.runtime.context import Context
-from arboost.runtime.errors import XGBoostError
 from arboost.levels import buffers
-from arboost.tree.model import NO_PARENT, NO_THRESHOLD
 from arboost.levels.quantize import quantize
 from arboost.levels.vectors import quantize_targets
+from arboost.runtime.context import Context
+from arboost.runtime.errors import XGBoostError
 from arboost.tree.growers import HistogramGrower
+from arboost.tree.model import NO_PARENT, NO_THRESHOLD
 
 KINDS = ("packed", "equal hessians", "wide")  # one kind for every target: both forms of gradients in one tree
 
@@ -163,7 +163,7 @@ def test_gradients_of_targets():
     gradients, targets = make_targets(rng, 50)
     assert gradients.sources.tolist() == [[0, 32], [1, gradients.packings[1, 0]], [2, 0]]
     assert gradients.packings[:, 1].tolist() == [0, 2, 4, 5]
-    assert gradients.totals(Context(), pages.ALL_ROWS).tolist() == [sum(v) for g, h, _, _ in targets for v in (g, h)]
+    assert gradients.totals(Context(), None).tolist() == [sum(v) for g, h, _, _ in targets for v in (g, h)]
     rows = np.array([3, 7, 9], np.int32)
     assert gradients.totals(Context(), rows).tolist() == [
         sum(v[r] for r in rows) for g, h, _, _ in targets for v in (g, h)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import pages
+from arboost.levels.quantize import quantize
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.context import Context
-from arboost.levels.quantize import quantize
 from naive_matrix import BarrierComm
 
 
@@ -33,7 +33,7 @@ def test_workers_agree_on_the_scale_of_gradients(kind):
         rows = slice(30 * comm.rank, 30 * comm.rank + 30)
         ctx = Context(comm=comm)
         parts[comm.rank] = quantize(ctx, g[rows].copy(), h[rows].copy())
-        totals[comm.rank] = parts[comm.rank].total(ctx, pages.ALL_ROWS)
+        totals[comm.rank] = parts[comm.rank].total(ctx, None)
 
     threads = [threading.Thread(target=work, args=(comm,)) for comm in BarrierComm.group(3)]
     for thread in threads:
@@ -43,4 +43,4 @@ def test_workers_agree_on_the_scale_of_gradients(kind):
     assert {(p.g_unit, p.h_unit) for p in parts} == {(alone.g_unit, alone.h_unit)}
     for i, whole in enumerate(pages.unpack(alone)):
         assert list(chain.from_iterable(pages.unpack(part)[i] for part in parts)) == whole
-    assert totals == [alone.total(Context(), pages.ALL_ROWS)] * 3
+    assert totals == [alone.total(Context(), None)] * 3

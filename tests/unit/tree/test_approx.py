@@ -10,11 +10,11 @@ import arboost
 import naive
 import naive_approx
 import pages
+from arboost.levels import local_proposals
 from arboost.matrix.adapt import adapt
 from arboost.matrix.sorted import make_sorted
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.levels import local_proposals
 from arboost.tree.approx import ApproxGrower, count_bins
 from arboost.tree.growers import local_grower
 from arboost.tree.model import NO_PARENT

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 import naive_exact
 import pages
 from arboost.kernels.cpu.sorted import exact as ops
+from arboost.levels import exact
+from arboost.levels.quantize import quantize
 from arboost.matrix.adapt import adapt
 from arboost.matrix.sorted import make_sorted
 from arboost.runtime import memory
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
-from arboost.levels import exact
-from arboost.tree.model import DELETED
-from arboost.levels.quantize import quantize
 from arboost.tree.growers import ExactGrower
+from arboost.tree.model import DELETED
 
 N_ROWS = 90
 

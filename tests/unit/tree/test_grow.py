@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 import naive
 import pages
-from arboost.kernels.cpu.grow import level
 from arboost.kernels.dtypes import FEW_ROWS
-from arboost.runtime.context import Context
 from arboost.levels import buffers
+from arboost.runtime.context import Context
 from arboost.tree.growers import HistogramGrower
 from arboost.tree.model import NO_PARENT
 
@@ -191,8 +190,8 @@ def test_threads_and_chunks_change_nothing(policy, kind):
     gradients = pages.quantize.quantize(Context(), g + 3 * np.sin(bins[:, 2]).astype(np.float32), h)
     sampled = np.flatnonzero(rng.random(60_000) < 0.8).astype(np.int32)
     params = pages.tree_params(max_depth=0, max_leaves=24, grow_policy=policy)
-    assert 3 * level.SPLIT_ROWS < 0.8 * 60_000
-    assert 60_000 * len(n_bins) > 4 * level.BUILD_UPDATES
+    assert 3 * buffers.GRAIN_ROWS < 0.8 * 60_000
+    assert 60_000 * len(n_bins) > 4 * buffers.GRAIN_UPDATES
     for rows in (None, sampled):
         check_threads(bins, n_bins, gradients, params, rows)
 
@@ -203,7 +202,7 @@ def test_threads_share_blocks_of_features(dtype):
     n_bins = [30] * 140
     bins = pages.make_bins(rng, 5000, n_bins, [0.1 * (f % 2) for f in range(140)])
     gradients, _, _ = pages.quantized(rng, 5000, "packed")
-    assert 3 * level.BUILD_UPDATES < 5000 * 140
+    assert 3 * buffers.GRAIN_UPDATES < 5000 * 140
     check_threads(bins, n_bins, gradients, pages.tree_params(max_depth=5), dtype=dtype)
 
 
@@ -234,7 +233,7 @@ def test_few_histogram_buffers_give_the_same_tree(monkeypatch, policy, n_buffers
     gradients, _, _ = pages.quantized(rng, 12_000, "packed")
     params = pages.tree_params(max_depth=0, grow_policy=policy, min_child_weight=0)
     expected, expected_margin = grow(page, gradients, params)
-    assert np.count_nonzero(expected.nodes["stop"] - expected.nodes["start"] > FEW_ROWS) > 4 * n_buffers
+    assert np.count_nonzero(expected.tree.cover > FEW_ROWS) > 4 * n_buffers
     monkeypatch.setattr(buffers, "MAX_BYTES", 0)
     monkeypatch.setattr(buffers, "MIN_BUFFERS", n_buffers)
     grown, margin = grow(page, gradients, params)

@@ -47,7 +47,7 @@ class Table:
                 node[name] = value
 
     def plan(self, limits=DEEP):
-        return Plan(limits, self.free, self.builds, self.subtracts, self.evals, self.counts)
+        return Plan(limits, self.free, self.builds, self.subtracts, self.evals, self.counts, np.ones(4, np.int64))
 
     def open(self, n_left, limits=DEEP):
         plan = self.plan(limits)

@@ -74,6 +74,7 @@ class Plan(NamedTuple):
     subtracts: np.ndarray
     evals: np.ndarray  # nodes to search
     counts: np.ndarray
+    grains: np.ndarray  # work that is worth a thread: see jobs.py
 
 
 class Buffers(NamedTuple):

@@ -104,14 +104,16 @@ def _choose_weigh(extra, nodes, i, reg, eta, keep_base, cover, base_weight, weig
 
 
 @kernel
-def finish_tree(nodes, cuts, extra_arrays, reg, eta, keep_base, integers, threshold, default_left, gain_cover, bases, weights):
+def finish_tree(
+    nodes, cuts, extra_arrays, reg, eta, keep_base, integers, threshold, default_left, gain_cover, bases, weights
+):
     """Write XGBoost's per-node arrays; a leaf's weight is scaled by eta, and unless `keep_base` its base_weight too.
 
-    OUT: integers (4, n) int32: left, right, parent, feature; gain_cover (2, n) float32; threshold (n,): of a leaf, its
+    OUT: links (4, n) int32: left, right, parent, feature; gain_cover (2, n) float32; threshold (n,): of a leaf, its
     weight where `weights` is the same array; bases and weights (n,), or (n, K) where leaves hold vectors.
     """
     extra = as_extra(extra_arrays)
-    left, right, parent, feature = integers[0], integers[1], integers[2], integers[3]
+    left, right, parent, feature = links[0], links[1], links[2], links[3]
     gain, cover = gain_cover[0], gain_cover[1]
     for i in range(nodes.shape[0]):
         node = nodes[i]

@@ -8,6 +8,8 @@ from arboost.kernels.jit import part
 
 SPARE_JOBS = 4  # jobs per thread, at most, where jobs are taken one by one,
 LARGE_JOB = 8  # and how many grains a job must hold: every cut is paid for in sums to merge
+# Work that is worth a thread: rows to partition, (row, feature) additions, slots to add or subtract, slots to scan
+SPLIT_ROWS, BUILD_UPDATES, MERGE_SLOTS, FIND_SLOTS = range(4)
 SPLIT_JOBS, BUILD_JOBS, FIND_JOBS = (np.int64(counter) for counter in range(N_COUNTERS))
 
 

@@ -9,24 +9,27 @@ Workers of a cluster add up their histograms between BUILD and FIND. Here is onl
 result does not depend on it: sums are integers.
 """
 
-import numpy as np
 from numba import int64
 from numba.extending import overload
 
-from arboost.kernels.cpu.grow import histogram, nodes, partition, search, search_vectors, special, split
-from arboost.kernels.cpu.grow import orders
+from arboost.kernels.cpu.grow import histogram, nodes, orders, partition, search, search_vectors, special, split
 from arboost.kernels.cpu.grow.arrays import IN_ORDER, Level, Special, Vectors, as_level, is_of
-from arboost.kernels.cpu.grow.jobs import BUILD_JOBS, FIND_JOBS, SPLIT_JOBS, n_jobs, n_shares
+from arboost.kernels.cpu.grow.jobs import (
+    BUILD_JOBS,
+    BUILD_UPDATES,
+    FIND_JOBS,
+    FIND_SLOTS,
+    MERGE_SLOTS,
+    SPLIT_JOBS,
+    SPLIT_ROWS,
+    n_jobs,
+    n_shares,
+)
 from arboost.kernels.cpu.grow.team import barrier, take_job
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import OPTIONS, kernel, part, section
 
 SPLIT, PLAN, BUILD, FIND = 1, 2, 4, 8
-# Work that is worth a thread; typed, for a function is compiled again for every plain number it is given.
-SPLIT_ROWS = np.int64(8_192)  # rows to partition,
-BUILD_UPDATES = np.int64(100_000)  # (row, feature) additions,
-MERGE_SLOTS = np.int64(32_768)  # slots to add or subtract,
-FIND_SLOTS = np.int64(6_000)  # slots to scan
 
 
 @part
@@ -36,7 +39,7 @@ def split_batch(level, team, thread, n_threads):
     batch = level.search.batch[: level.plan.counts[nodes.BATCH]]
     in_order = rows.state[IN_ORDER] != 0
     n = nodes.count_rows(level.nodes, batch)
-    n_spans = n_jobs(n, SPLIT_ROWS, n_threads)
+    n_spans = n_jobs(n, level.plan.grains[SPLIT_ROWS], n_threads)
     s = take_job(team, SPLIT_JOBS, int64(-1), n_threads)
     while s < n_spans:
         span = n * s // n_spans, n * (s + 1) // n_spans
@@ -56,13 +59,13 @@ def split_batch(level, team, thread, n_threads):
 
 
 @part
-def build(page, ids, in_order, gradients, builds, n_rows, buffers, team, thread, n_threads):
+def build(page, ids, in_order, gradients, builds, n_rows, buffers, grains, team, thread, n_threads):
     """Sum the builds' rows into buffers: blocks of features times spans of rows, dealt out evenly."""
     acc, partial, bounds, hist = buffers.acc[thread], buffers.partial, buffers.bounds, buffers.hist
     _, _, n_updates, any_entries = search.row_sizes(page)
     n_dense = (page.n_bins.shape[0] + BLOCK_FEATURES - 1) // BLOCK_FEATURES
     n_blocks = n_dense + any_entries
-    n_spans = n_jobs(n_rows * n_updates, BUILD_UPDATES, n_threads) // n_blocks
+    n_spans = n_jobs(n_rows * n_updates, grains[BUILD_UPDATES], n_threads) // n_blocks
     most = int64(partial.shape[0])
     n_spans = most if n_spans > most else n_spans if n_spans > 1 else 1
     n_spans = n_rows if n_spans > n_rows else n_spans
@@ -86,7 +89,7 @@ def build(page, ids, in_order, gradients, builds, n_rows, buffers, team, thread,
         if barrier(team, n_threads):
             return
         width = hist.shape[1]
-        share = n_shares(width * n_spans, MERGE_SLOTS, n_threads)
+        share = n_shares(width * n_spans, grains[MERGE_SLOTS], n_threads)
         if thread < share:
             span = width * thread // share, width * (thread + 1) // share
             histogram.merge_histograms(builds, bounds[: n_spans + 1], partial, hist, span[0], span[1])
@@ -102,7 +105,7 @@ def _subtract(level, thread, n_threads):
     if n_subtracts == 0:
         return False
     width = hist.shape[1]
-    share = n_shares(width * n_subtracts, MERGE_SLOTS, n_threads)
+    share = n_shares(width * n_subtracts, level.plan.grains[MERGE_SLOTS], n_threads)
     if thread < share:
         span = width * thread // share, width * (thread + 1) // share
         histogram.subtract_histograms(level.plan.subtracts[:n_subtracts], hist, span[0], span[1])
@@ -120,7 +123,7 @@ def _search_bins(level, team, thread, n_threads):
     n = int64(evals.shape[0])
     n_by_rows = plan.counts[nodes.BY_ROWS_EVALS]
     pairs = n * n_features if n_by_rows < n else int64(0)
-    most = n_jobs((n - n_by_rows) * n_slots, FIND_SLOTS, n_threads)
+    most = n_jobs((n - n_by_rows) * n_slots, plan.grains[FIND_SLOTS], n_threads)
     job = take_job(team, FIND_JOBS, int64(-1), n_threads)
     while job < most:
         span = pairs * job // most, pairs * (job + 1) // most
@@ -128,7 +131,7 @@ def _search_bins(level, team, thread, n_threads):
             page, level.extra, level.nodes, evals, level.buffers.hist, allowed, reg, best, scratch, span[0], span[1]
         )
         job = take_job(team, FIND_JOBS, job, n_threads)
-    share = n_shares(n_by_rows * n_updates * FEW_ROWS, FIND_SLOTS, n_threads)
+    share = n_shares(n_by_rows * n_updates * FEW_ROWS, plan.grains[FIND_SLOTS], n_threads)
     if n_by_rows > 0 and thread < share:
         planes = gradients.planes
         data = (level.rows.ids, planes[0], planes[planes.shape[0] - 1], gradients.packings[0, 0])
@@ -168,7 +171,7 @@ def _choose_special(level, team, thread, n_threads):
 
 
 def _choose_vectors(level, team, thread, n_threads):
-    search_vectors.find_splits(level, FIND_SLOTS, team, thread, n_threads)
+    search_vectors.find_splits(level, team, thread, n_threads)
     if barrier(team, n_threads):
         return True
     search_vectors.select_splits(level, thread, n_threads)
@@ -212,9 +215,10 @@ def _perform(order, level, team, thread, n_threads):
     if order & BUILD and plan.counts[nodes.BUILDS] > 0:
         builds, in_order = plan.builds[: plan.counts[nodes.BUILDS]], rows.state[IN_ORDER] != 0
         n_rows = plan.counts[nodes.BUILD_ROWS]
+        ids, grains = rows.ids, plan.grains
         build(
-            level.page, rows.ids, in_order, level.gradients, builds, n_rows, level.buffers, team, thread, n_threads
-        )  # fmt: skip
+            level.page, ids, in_order, level.gradients, builds, n_rows, level.buffers, grains, team, thread, n_threads
+        )
         if order & FIND and barrier(team, n_threads):
             return True
     return order & FIND != 0 and find(level, team, thread, n_threads)

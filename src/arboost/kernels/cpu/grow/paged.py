@@ -159,8 +159,8 @@ def _perform(order, level, team, thread, n_threads):
         # rows of the batch have been written down by SPLIT; the root's may be in their first order
         in_order = counts[nodes.BATCH] == 0 and level.rows.state[IN_ORDER] != 0
         builds, n_rows = level.runs.builds[: counts[nodes.BUILDS]], counts[nodes.BUILD_ROWS]
-        ids, gradients = level.rows.ids, level.gradients
-        build(level.page, ids, in_order, gradients, builds, n_rows, level.buffers, team, thread, n_threads)
+        ids, gradients, grains = level.rows.ids, level.gradients, level.plan.grains
+        build(level.page, ids, in_order, gradients, builds, n_rows, level.buffers, grains, team, thread, n_threads)
         if barrier(team, n_threads):
             return True
     if order & PLACE:

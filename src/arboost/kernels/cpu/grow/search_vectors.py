@@ -7,7 +7,7 @@ targets. A node's sums lie beside it, in the level's `extra`, which is Vectors.
 from numba import int64, uint64
 
 from arboost.kernels.cpu.grow import nodes, split, vectors
-from arboost.kernels.cpu.grow.jobs import FIND_JOBS, n_jobs
+from arboost.kernels.cpu.grow.jobs import FIND_JOBS, FIND_SLOTS, n_jobs
 from arboost.kernels.cpu.grow.team import take_job
 from arboost.kernels.dtypes import BY_ROWS, FEW_ROWS
 from arboost.kernels.intrinsics import count_trailing_zeros
@@ -127,8 +127,8 @@ def _find_by_rows(node, node_sums, column, rows, n, planes, sources, units, reg,
 
 
 @part
-def find_splits(level, grain, team, thread, n_threads):
-    """The best split of every node in the plan's evals on every feature; `grain` slots are worth a thread."""
+def find_splits(level, team, thread, n_threads):
+    """The best split of every node in the plan's evals on every feature."""
     page, extra, counts = level.page, level.extra, level.plan.counts
     columns, slot_ptr, n_bins = page.columns, page.slot_ptr, page.n_bins
     evals = level.plan.evals[: counts[nodes.EVALS]]
@@ -138,7 +138,7 @@ def find_splits(level, grain, team, thread, n_threads):
     n_by_rows, last_allowed = counts[nodes.BY_ROWS_EVALS], allowed.shape[0] - 1
     n, n_features = int64(evals.shape[0]), int64(n_bins.shape[0])
     n_slots = (n - n_by_rows) * slot_ptr[n_features] + n_by_rows * n_features * FEW_ROWS
-    most = n_jobs(n_slots * units.shape[0], grain, n_threads)
+    most = n_jobs(n_slots * units.shape[0], level.plan.grains[FIND_SLOTS], n_threads)
     job = take_job(team, FIND_JOBS, int64(-1), n_threads)
     while job < most:
         for pair in range(n * n_features * job // most, n * n_features * (job + 1) // most):

@@ -21,7 +21,13 @@ def _source(level):
 def _set_scratch(level, thread):
     """(g sums, h sums, weights, order, spare) for categories.py."""
     work, extra = level.search.scratch[thread], level.extra
-    return work[split.G_SUMS], work[split.H_SUMS], extra.weights[thread], extra.orders[thread, 0], extra.orders[thread, 1]
+    return (
+        work[split.G_SUMS],
+        work[split.H_SUMS],
+        extra.weights[thread],
+        extra.orders[thread, 0],
+        extra.orders[thread, 1],
+    )
 
 
 @part

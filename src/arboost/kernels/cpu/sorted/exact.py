@@ -349,7 +349,20 @@ def _search_part(order, blocks, nodes, gradients, level, search, p, side, thread
         sums, missing = (child[G], child[H]), (child[G_MISSING], child[H_MISSING])
         own = scratch[0][thread], scratch[1][thread], scratch[2][thread]
         node = nodes[level.evals[slot]]
-        scan_run(blocks.entries, run, span, sums, missing, blocks.kinds[f], gradients, node, search.reg, own, search.tuning, found)
+        scan_run(
+            blocks.entries,
+            run,
+            span,
+            sums,
+            missing,
+            blocks.kinds[f],
+            gradients,
+            node,
+            search.reg,
+            own,
+            search.tuning,
+            found,
+        )
 
 
 @section
@@ -438,7 +451,9 @@ def _search_jobs(order, blocks, nodes, routes, gradients, level, bounds, search,
     job = take_job(team, JOBS, int64(-1), n_threads)
     while job < n_pieces + n_jobs:
         if job < n_pieces:
-            _divide_piece(order, blocks, nodes, routes, gradients, level, search.pieces[job], search.tuning[AHEAD], thread)
+            _divide_piece(
+                order, blocks, nodes, routes, gradients, level, search.pieces[job], search.tuning[AHEAD], thread
+            )
         else:
             k = job - n_pieces
             start, stop = n * k // n_jobs, n * (k + 1) // n_jobs
@@ -528,7 +543,7 @@ def carry_out(order, arrays, team, thread, n_threads):
 
 @kernel
 def plan_children(bounds, nodes, batch, n_left, limits, reg, evals, counts):
-    """Children for the nodes of `batch`; those that may be split are listed (evals, OUT) and get slots in that order."""
+    """Children for the nodes of `batch`; those that may be split are listed (evals, OUT), and get slots so."""
     nodes_.open_for_search(Bounds(*bounds), nodes, batch, n_left, limits, reg, evals, counts)
     for e in range(counts[EVALS]):
         nodes[evals[e]].hist = e
