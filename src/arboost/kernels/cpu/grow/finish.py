@@ -105,7 +105,7 @@ def _choose_weigh(extra, nodes, i, reg, eta, keep_base, cover, base_weight, weig
 
 @kernel
 def finish_tree(
-    nodes, cuts, extra_arrays, reg, eta, keep_base, integers, threshold, default_left, gain_cover, bases, weights
+    nodes, cuts, extra_arrays, reg, eta, keep_base, links, threshold, default_left, gain_cover, bases, weights
 ):
     """Write XGBoost's per-node arrays; a leaf's weight is scaled by eta, and unless `keep_base` its base_weight too.
 
