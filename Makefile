@@ -1,6 +1,7 @@
 # Every target sets up what it needs in .venv, once; it needs only Python >= 3.11 and make.
 #   make demo          train, compare, save, on real data        make demo PEERS=1  with the libraries to compare with
 #   make test          format, lint, types, tests                make test TESTS="tests/unit -k cuts"  some of the tests
+#   make soak          random combinations of parameters and data, checked   make soak SECONDS=1200 SEED=7
 #   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
 #   make docs          docs/parameters.md from the parameter table
 #   make format        rewrite the code in the house's format     make clean  remove what was made here
@@ -20,7 +21,7 @@ FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 pytho
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
   done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test soak lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: .venv/ready-$(EXTRA)
@@ -28,6 +29,9 @@ demo: .venv/ready-$(EXTRA)
 
 test: lint
 	$(RUN) -m pytest $(TESTS)
+
+soak: .venv/ready-dev
+	@$(RUN) tests/soak.py --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(if $(DRAW),--draw $(DRAW))
 
 lint: .venv/ready-dev
 	$(RUN) -m ruff format --check .
