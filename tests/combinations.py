@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-KINDS = ("dense", "missing", "integers", "csr", "one-hot", "one-hot csr", "categories", "mixed")
+KINDS = ("dense", "missing", "integers", "csr", "one-hot", "one-hot csr", "categories", "mixed", "odd", "wide csr")
 TREE_OBJECTIVES = (
     "reg:squarederror", "reg:squarederror", "reg:squaredlogerror", "reg:logistic", "reg:pseudohubererror",
     "reg:absoluteerror", "reg:quantileerror", "reg:expectileerror", "binary:logistic", "binary:logistic",
@@ -31,7 +31,8 @@ class Draw:
     meta: dict[str, Any]  # label, weight, base_margin, group, bounds, feature_types, feature_weights
     held_out: np.ndarray  # rows that a second matrix has
     n_rounds: int
-    n_more_rounds: int = 0  # trained on the saved and reloaded model
+    n_more_rounds: int = 0  # trained on the saved and reloaded model,
+    more_params: dict[str, Any] = field(default_factory=dict)  # with these instead
     process_type: str = "default"  # "update": the first round is refreshed afterwards
     is_quantile: bool = False
     notes: set[str] = field(default_factory=set)  # what besides parameters is special about it, in words of messages
@@ -45,7 +46,7 @@ class Draw:
         rounds = f"{self.n_rounds}+{self.n_more_rounds} rounds"
         return (
             f"draw {self.seed}: {self.kind} {matrix} {self.X.shape[0]}x{self.X.shape[1]}, {rounds}, "
-            f"{sorted(self.meta)}\n    {self.params}"
+            f"{sorted(self.meta)}\n    {self.params}\n    {self.process_type} {self.more_params or ''}"
         )
 
     def make_matrix(self, library: Any, rows: np.ndarray | None = None, plain: bool = False) -> Any:
@@ -105,12 +106,12 @@ def draw(seed: int, largest: int = 20_000) -> Draw:
     params |= _growth(d, X.shape[1], meta) if booster != "gblinear" else _linear(d)
     if booster == "dart":
         params |= _dropout(d)
-    params |= _metrics(d, params["objective"], meta)
+    params |= _metrics(d, params, meta)
     is_quantile = d.chance(0.3)
     if d.chance(0.8):
         _avoid_refusals(params, is_quantile, "c" in meta.get("feature_types", ()))
     n_held_out = 0 if "group" in meta or n_rows < 6 else n_rows // 3
-    return Draw(
+    drawn = Draw(
         seed, kind, params, X, meta,
         held_out=np.sort(d.rng.choice(n_rows, n_held_out, replace=False)),
         n_rounds=int(d.rng.integers(1, 6)),
@@ -119,6 +120,23 @@ def draw(seed: int, largest: int = 20_000) -> Draw:
         is_quantile=is_quantile,
         notes=notes | ({"categor"} if kind in ("categories", "mixed") else set()),
     )  # fmt: skip
+    if drawn.n_more_rounds and booster == "gbtree" and d.chance(0.5):
+        drawn.more_params = _other_growth(d, drawn)
+    return drawn
+
+
+def _other_growth(d: _Drawer, drawn: Draw) -> dict[str, Any]:
+    """Other parameters of growth for the rounds that come later."""
+    other = _growth(d, drawn.X.shape[1], drawn.meta)
+    other.pop("num_parallel_tree", None)
+    fixed = ("num_parallel_tree", *(("max_bin",) if drawn.is_quantile else ()))
+    other |= {name: drawn.params[name] for name in fixed if name in drawn.params}
+    kept = {name: value for name, value in drawn.params.items() if name in _objective_names}
+    other = {**kept, **other, "booster": "gbtree", "seed": drawn.params["seed"]}
+    _avoid_refusals(other, drawn.is_quantile, "c" in drawn.meta.get("feature_types", ()))
+    if "multi_strategy" in drawn.params:
+        other["multi_strategy"] = drawn.params["multi_strategy"]
+    return other
 
 
 def redraw_growth(base: Draw, seed: int) -> Draw:
@@ -139,7 +157,7 @@ def redraw_growth(base: Draw, seed: int) -> Draw:
 _objective_names = frozenset(
     {"objective", "num_class", "quantile_alpha", "expectile_alpha", "multi_strategy", "base_score", "scale_pos_weight",
      "tweedie_variance_power", "aft_loss_distribution", "aft_loss_distribution_scale", "huber_slope",
-     "lambdarank_pair_method", "lambdarank_num_pair_per_sample"}
+     "lambdarank_pair_method", "lambdarank_num_pair_per_sample", "lambdarank_unbiased", "lambdarank_normalization"}
 )  # fmt: skip
 
 
@@ -160,9 +178,34 @@ def _features(d: _Drawer, kind: str, n_rows: int) -> tuple[Any, dict[str, Any]]:
         X = sp.csr_matrix(X) if kind.endswith("csr") else X
     elif kind in ("categories", "mixed"):
         return _with_categories(d, kind, X)
+    elif kind == "odd":
+        _make_odd(d, X)
+    elif kind == "wide csr":
+        X = sp.random(n_rows, d.one_of(40, 300), d.one_of(0.002, 0.02), format="csr", rng=rng, dtype=np.float32)
+        X.data[: len(X.data) // 3] = d.one_of(0.0, 1.0)  # zeros that are stored, or many equal values
     if d.chance(0.1) and not sp.issparse(X):
         X[:, 0] = 1  # a feature that says nothing
     return X, {}
+
+
+def _make_odd(d: _Drawer, X: np.ndarray) -> None:
+    """Values at the ends of float32, zeros of both signs, features that are empty, constant or all but unique."""
+    for f in range(X.shape[1]):
+        what = d.one_of("huge", "tiny", "zeros", "empty", "constant", "near", "rare")
+        if what == "huge":
+            X[:, f] *= np.float32(1e37)
+        elif what == "tiny":
+            X[:, f] *= np.float32(1e-40)
+        elif what == "zeros":
+            X[:, f] = np.where(X[:, f] > 0.5, 1.0, np.where(X[:, f] > 0, 0.0, -0.0))
+        elif what == "empty":
+            X[:, f] = np.nan
+        elif what == "constant":
+            X[:, f] = -3
+        elif what == "near":
+            X[:, f] = np.nextafter(np.float32(1), np.float32(2)) + np.round(X[:, f]) * np.float32(1.2e-7)
+        else:
+            X[:, f] = np.where(np.arange(len(X)) == len(X) // 2, 1.0, np.nan)
 
 
 def _with_categories(d: _Drawer, kind: str, X: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
@@ -177,8 +220,8 @@ def _with_categories(d: _Drawer, kind: str, X: np.ndarray) -> tuple[np.ndarray, 
 
 def _score(d: _Drawer, X: Any) -> np.ndarray:
     """What labels are made of: some features, one interaction and noise, with mean 0 and scale 1."""
-    dense = np.nan_to_num(X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))
-    dense = dense / np.maximum(dense.std(axis=0), 1e-9)
+    dense = np.nan_to_num(np.asarray(X.toarray() if sp.issparse(X) else X, np.float64))
+    dense = dense / np.maximum(dense.std(axis=0), 1e-45)
     score = dense @ d.rng.normal(size=dense.shape[1]) + dense[:, 0] * dense[:, -1] + d.rng.normal(size=len(dense))
     return ((score - score.mean()) / max(score.std(), 1e-9)).astype(np.float64)
 
@@ -194,6 +237,8 @@ def _objective(d: _Drawer, name: str, X: Any, meta: dict[str, Any], notes: set[s
         objective = d.one_of("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror")
         params = {"objective": objective if name == "several targets" else "binary:logistic"}
         params |= d.maybe(0.4, "multi_strategy", "multi_output_tree")
+        if d.chance(0.2) and n > 10:
+            labels[rng.random(labels.shape) < 0.2] = np.nan
         meta["label"] = labels
         notes |= {"target", "label"}
         return params
@@ -224,6 +269,8 @@ def _objective(d: _Drawer, name: str, X: Any, meta: dict[str, Any], notes: set[s
             left -= sizes[-1]
         meta["group"] = sizes
         params |= d.maybe(0.3, "lambdarank_pair_method", "mean", "topk")
+        params |= d.maybe(0.3, "lambdarank_num_pair_per_sample", 1, 4)
+        params |= d.maybe(0.15, "lambdarank_unbiased", True) | d.maybe(0.2, "lambdarank_normalization", False)
     elif name == "survival:cox":
         meta["label"] = np.exp(score / 2) * np.where(rng.random(n) < 0.3, -1, 1)
     else:
@@ -241,6 +288,7 @@ def _extra_meta(d: _Drawer, params: dict[str, Any], X: Any, meta: dict[str, Any]
         weight = d.rng.random(len(meta["group"]) if "group" in meta else n)
         meta["weight"] = np.where(weight < 0.1, d.one_of(0.0, 0.05), weight)
         meta["weight"][0] = 1.0
+        meta["weight"] *= d.one_of(1, 1, 1, 1e-5, 1e5)
     if d.chance(0.15):
         n_outputs = max(
             params.get("num_class", 1), np.size(params.get("quantile_alpha", params.get("expectile_alpha", 0)))
@@ -293,13 +341,14 @@ _METRICS = {
 }
 
 
-def _metrics(d: _Drawer, objective: str, meta: dict[str, Any]) -> dict[str, Any]:
+def _metrics(d: _Drawer, params: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     """Now and then other metrics than the objective's own."""
-    names = _METRICS.get(objective.split(":")[0] + ":", ())
-    several = np.ndim(meta.get("label", 0)) > 1
+    names = _METRICS.get(params["objective"].partition(":")[0] + ":", ())
+    several = np.ndim(meta.get("label", 0)) > 1 or isinstance(params.get("quantile_alpha"), list)
+    several = several or isinstance(params.get("expectile_alpha"), list)
     if not names or several or not d.chance(0.3):
         return {}
-    return {"eval_metric": list(d.rng.permutation(names)[: int(d.rng.integers(1, len(names) + 1))])}
+    return {"eval_metric": [str(name) for name in d.rng.permutation(names)[: int(d.rng.integers(1, len(names) + 1))]]}
 
 
 def _avoid_refusals(params: dict[str, Any], is_quantile: bool, is_categorical: bool) -> None:

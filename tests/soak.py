@@ -60,13 +60,9 @@ def _drive(report: Report, lock: Any, seed: int, first: int, step: int, n_draws:
         command = [sys.executable, "-B", __file__, "--worker", *map(str, (seed, first, stop, step, left))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
             said: queue.Queue[str | None] = queue.Queue()
-            errors: list[str] = []
-            listeners = [
-                threading.Thread(target=_listen, args=(worker.stdout, said.put), daemon=True),
-                threading.Thread(
-                    target=_listen, args=(worker.stderr, lambda line: errors.append(line or "")), daemon=True
-                ),
-            ]
+            errors: queue.Queue[str | None] = queue.Queue()
+            streams = ((worker.stdout, said), (worker.stderr, errors))
+            listeners = [threading.Thread(target=_listen, args=pair, daemon=True) for pair in streams]
             for listener in listeners:
                 listener.start()
             last = _follow(report, lock, worker, said)
@@ -80,17 +76,17 @@ def _drive(report: Report, lock: Any, seed: int, first: int, step: int, n_draws:
                 report.outcomes["peer crashed"] += 1
             else:
                 report.outcomes["failed"] += 1
-                tail = "".join(errors[-40:])
+                tail = "".join([line for line in errors.queue if line][-40:])
                 report.failures.append(
                     f"draw {_draw_seed(seed, place)} died while {phase} ({worker.returncode})\n{tail}"
                 )
         first = place + step
 
 
-def _listen(stream: Any, take: Any) -> None:
+def _listen(stream: Any, lines: "queue.Queue[str | None]") -> None:
     for line in stream:
-        take(line)
-    take(None)
+        lines.put(line)
+    lines.put(None)
 
 
 def _follow(report: Report, lock: Any, worker: Any, said: "queue.Queue[str | None]") -> tuple[int, str] | None:

@@ -19,6 +19,7 @@ from arboost.runtime import rng, settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
+from arboost.tree.constraints import hold_monotone
 from arboost.tree.exact import ExactGrower, check_memory
 from arboost.tree.grow import TreeGrower
 from arboost.tree.local import LocalGrower
@@ -120,6 +121,9 @@ class GBTree:
 
 class Grower(Protocol):
     """What grows trees on one training matrix; the methods are described in `tree/grow.py`."""
+
+    @property
+    def monotone(self) -> np.ndarray: ...
 
     def set_params(self, params: TreeParams) -> None: ...
 
@@ -230,3 +234,4 @@ class TreeTrainer:
         eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
         solved = ~np.isnan(values)  # a leaf without rows keeps its value
         grown.tree.threshold[grown.leaves[solved]] = values[solved] * eta
+        hold_monotone(grown.tree, self._grower.monotone)

@@ -70,8 +70,8 @@ class ExactGrower:
         self._feature_weights = feature_weights
         n, n_features = page.n_rows, page.n_features
         self._all_columns = ColumnSampler((1.0, 1.0, 1.0), n_features, None, 0)
-        self._monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
-        self._is_bounded = bool(self._monotone.any())
+        self.monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
+        self._is_bounded = bool(self.monotone.any())
         sets = interaction_sets(params.interaction_constraints, feature_names, n_features)
         self._interactions = Interactions(sets) if len(sets) else None
         entries = np.zeros(len(page.rows) + column_scan.MAX_AHEAD + 1, np.uint64)  # looked ahead in
@@ -91,7 +91,7 @@ class ExactGrower:
         self._scratch = ((work, scores, scores.view(np.int64)), self._tuning, *pieces)
         self._team = Team(ctx.n_threads, ops.carry_out)
         self._nodes, self._threshold = np.zeros(0, NODE), np.zeros(0, np.float32)
-        self._bounds = (self._monotone, np.zeros(0), np.zeros(0))  # of every node's weight: least, largest
+        self._bounds = (self.monotone, np.zeros(0), np.zeros(0))  # of every node's weight: least, largest
         self._segments = np.zeros((2, 0, n_features, 2), np.int64)
         self._make_node_arrays(64)
         self._make_level_arrays(32)
@@ -211,7 +211,7 @@ class ExactGrower:
         nodes, threshold, least, largest = self._nodes, self._threshold, *self._bounds[1:]
         n = len(nodes)
         self._nodes, self._threshold = np.zeros(n_nodes, NODE), np.zeros(n_nodes, np.float32)
-        self._bounds = (self._monotone, np.zeros(n_nodes), np.zeros(n_nodes))
+        self._bounds = (self.monotone, np.zeros(n_nodes), np.zeros(n_nodes))
         self._nodes[:n], self._threshold[:n] = nodes, threshold
         self._bounds[1][:n], self._bounds[2][:n] = least, largest
 

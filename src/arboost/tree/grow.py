@@ -41,7 +41,7 @@ class TreeGrower(GrowthLoop):
         is_plain = not (monotone.any() or page.cuts.is_categorical.any())
         page = page if is_plain else page.unbundled(ctx)
         super().__init__(ctx, params, page.n_features, feature_weights, feature_names)
-        self._page = page
+        self._page, self.monotone = page, monotone
         self._row_bins = page.words.view(page.bin_dtype)
         self.rowsets = RowSets(ctx, page)
         self._store = HistogramStore(ctx, page)

@@ -72,8 +72,8 @@ class LocalGrower(GrowthLoop):
         n_features, ptr = columns.n_features, columns.ptr
         super().__init__(ctx, params, n_features, feature_weights, feature_names)
         self._page, self._raw = columns, raw
-        self._monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
-        self._is_bounded = np.array([self._monotone.any()], np.int64)
+        self.monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
+        self._is_bounded = np.array([self.monotone.any()], np.int64)
         self._n_bins = most_bins(columns, count_bins(params))
         ends = np.append(columns.values, np.float32(0))  # an empty feature at the end has something to point at
         self._outer_cuts = np.stack(bounds_of_values(ends[ptr[:-1]], ends[ptr[1:] - 1], ptr[1:] == ptr[:-1]))
@@ -156,7 +156,7 @@ class LocalGrower(GrowthLoop):
         ops.make_children(self._nodes, batch, n_left, self._limits, self._evals, self._counts)
         if self._is_bounded[0]:
             no_sets = np.full(len(self._nodes), -1, np.int32)
-            bounds = (self._monotone, no_sets, self._of_nodes.least, self._of_nodes.largest)
+            bounds = (self.monotone, no_sets, self._of_nodes.least, self._of_nodes.largest)
             constrained.bound_children(self._nodes, batch, self._reg, *bounds, 0, len(batch))
 
     def _search(self, kernel: Any, args: tuple, n_rows: int) -> None:
@@ -168,7 +168,7 @@ class LocalGrower(GrowthLoop):
             self._write_allowed(n_evals)
         n_bins = self._n_bins * self._columns.allowed()[0]
         self._found = (n_bins, self._reg, self._best[:n_evals], self._best_places, self._allowed)
-        bounds = (self._monotone, self._of_nodes.least, self._of_nodes.largest, self._is_bounded)
+        bounds = (self.monotone, self._of_nodes.least, self._of_nodes.largest, self._is_bounded)
         head = (self._now, self._target, *args, self._runs, self._gradients.arrays, self._found, bounds)
         spans = split_range(self._page.n_features, self._n_threads(n_rows * self._page.n_features), 1)
         tasks = [(*head, scratch, *span) for scratch, span in zip(self._scratch, spans, strict=False)]
