@@ -59,7 +59,8 @@ def train(library: Any, d: Draw, params: dict[str, Any], data: Any, evals: list)
         kept = library.Booster(params, model_file=booster.save_raw())
         found, more = {}, params
         if d.more_params:
-            more = d.more_params | {k: params[k] for k in ("verbosity", "nthread", "eval_metric") if k in params}
+            kept_names = ("verbosity", "nthread", "seed", "eval_metric")
+            more = d.more_params | {name: params[name] for name in kept_names if name in params}
             if library is not arboost:
                 more = {name: value for name, value in more.items() if name not in OURS_ALONE}
         booster = library.train(
@@ -202,7 +203,13 @@ def _check_uses(d: Draw, booster: Any) -> None:
 def _check_monotone(d: Draw, booster: Any) -> None:
     """Where a feature must push one way, raising it in a few rows does not push the other way."""
     wanted = d.params.get("monotone_constraints")
-    if wanted is None or d.more_params or not isinstance(d.X, np.ndarray) or "feature_types" in d.meta:
+    if (
+        wanted is None
+        or d.more_params
+        or d.process_type == "update"
+        or not isinstance(d.X, np.ndarray)
+        or "feature_types" in d.meta
+    ):
         return
     rows = np.asarray(d.X[:8], np.float32)
     for f, sign in enumerate(int(s) for s in wanted.strip("()").split(",")):
@@ -249,8 +256,9 @@ def _check_structure(d: Draw, booster: Any) -> None:
         assert not is_limited or n_leaves <= p["max_leaves"], f"{n_leaves} leaves, max_leaves is {p['max_leaves']}"
         used = set(tree.feature[splits].tolist())
         assert len(used) <= n_drawn, f"{len(used)} features in a tree, {n_drawn} drawn by colsample_bytree"
-        for i in live if groups else ():
-            assert any(company[i] <= group for group in groups), f"features {company[i]} together on a path"
+        for i in live if groups else ():  # a feature of no set goes alone
+            fits = len(company[i]) <= 1 or any(company[i] <= group for group in groups)
+            assert fits, f"features {company[i]} together on a path"
         if tree.has_vectors:
             continue
         last = [i for i in splits if tree.left[tree.left[i]] < 0 and tree.left[tree.right[i]] < 0]

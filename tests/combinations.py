@@ -212,9 +212,9 @@ def _with_categories(d: _Drawer, kind: str, X: np.ndarray) -> tuple[np.ndarray, 
     n_features = X.shape[1]
     types = ["c" if kind == "categories" or d.chance(0.5) else "float" for _ in range(n_features)]
     for f in [f for f in range(n_features) if types[f] == "c"]:
-        X[:, f] = d.rng.integers(0, d.one_of(1, 2, 4, 15, 70, 300), len(X))
+        X[:, f] = d.rng.integers(0, d.one_of(1, 2, 4, 15, 70, 300), len(X)) * d.one_of(1, 1, 3)
     if d.chance(0.4):
-        X[d.rng.random(X.shape) < 0.1] = np.nan
+        X[d.rng.random(X.shape) < d.one_of(0.1, 0.1, 0.95)] = np.nan
     return X, {"feature_types": types}
 
 
@@ -243,7 +243,7 @@ def _objective(d: _Drawer, name: str, X: Any, meta: dict[str, Any], notes: set[s
         notes |= {"target", "label"}
         return params
     if name in ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror"):
-        meta["label"] = score * d.one_of(1, 1, 1, 100, 1e5, 1e-4, 0) + d.one_of(0, 0, 0, 1000)
+        meta["label"] = score * d.one_of(1, 1, 1, 1, 100, 1e5, 1e-4, 1e-30, 1e15, 0) + d.one_of(0, 0, 0, 1000)
         params |= d.maybe(0.3, "huber_slope", 0.5, 2.0) if name == "reg:pseudohubererror" else {}
     elif name in ("reg:quantileerror", "reg:expectileerror"):
         meta["label"] = score
@@ -286,7 +286,7 @@ def _extra_meta(d: _Drawer, params: dict[str, Any], X: Any, meta: dict[str, Any]
     n = X.shape[0]
     if d.chance(0.25):
         weight = d.rng.random(len(meta["group"]) if "group" in meta else n)
-        meta["weight"] = np.where(weight < 0.1, d.one_of(0.0, 0.05), weight)
+        meta["weight"] = np.where(weight < d.one_of(0.1, 0.6), d.one_of(0.0, 0.05), weight)
         meta["weight"][0] = 1.0
         meta["weight"] *= d.one_of(1, 1, 1, 1e-5, 1e5)
     if d.chance(0.15):
@@ -303,7 +303,7 @@ def _extra_meta(d: _Drawer, params: dict[str, Any], X: Any, meta: dict[str, Any]
 
 def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]:
     """Parameters of trees."""
-    p: dict[str, Any] = {"max_depth": d.one_of(1, 2, 3, 3, 6, 6, 10, 0)}
+    p: dict[str, Any] = {"max_depth": d.one_of(1, 2, 3, 3, 6, 6, 10, 0, 0, 40)}
     p |= d.maybe(0.85, "tree_method", "hist", "hist", "hist", "exact", "exact", "approx", "approx", "auto")
     if p.get("tree_method") == "approx" and d.chance(0.4):
         p["sketch_proposal"] = d.one_of("local", "local", "global")
@@ -314,10 +314,10 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
     for name, share, choices in (
         ("lambda", 0.3, (0.0, 0.1, 10.0)), ("alpha", 0.2, (0.1, 1.0)), ("gamma", 0.2, (0.01, 0.5, 5.0)),
         ("max_delta_step", 0.15, (0.1, 1.0)), ("min_child_weight", 0.3, (0.0, 0.1, 5.0)),
-        ("subsample", 0.25, (0.3, 0.7, 0.95)), ("colsample_bytree", 0.25, (0.1, 0.5, 0.9)),
+        ("subsample", 0.25, (0.02, 0.3, 0.7, 0.95)), ("colsample_bytree", 0.25, (0.1, 0.5, 0.9)),
         ("colsample_bylevel", 0.15, (0.1, 0.5, 0.9)), ("colsample_bynode", 0.15, (0.1, 0.5, 0.9)),
         ("max_bin", 0.35, (2, 3, 7, 64, 255, 256, 257, 400, 1000)), ("num_parallel_tree", 0.15, (2, 3)),
-        ("enable_bundle", 0.1, (False,)),
+        ("seed_per_iteration", 0.03, (True,)), ("enable_bundle", 0.1, (False,)),
     ):  # fmt: skip
         p |= d.maybe(share, name, *choices)
     if "subsample" in p:
@@ -325,8 +325,8 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
     if d.chance(0.15):
         p["monotone_constraints"] = "(" + ",".join(str(d.one_of(-1, 0, 0, 1)) for _ in range(n_features)) + ")"
     if d.chance(0.15):
-        cut = int(d.rng.integers(0, n_features + 1))
-        p["interaction_constraints"] = str([s for s in (list(range(cut)), list(range(cut, n_features))) if s])
+        sets = [sorted(d.rng.permutation(n_features)[: d.one_of(1, 2, 4)].tolist()) for _ in range(d.one_of(1, 2, 3))]
+        p["interaction_constraints"] = str(sets)
     if "c" in meta.get("feature_types", ()):
         p |= d.maybe(0.5, "max_cat_to_onehot", 1, 4, 100) | d.maybe(0.3, "max_cat_threshold", 1, 4, 64)
     return p

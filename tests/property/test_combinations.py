@@ -7,7 +7,7 @@ import pytest
 
 import soak
 
-N_DRAWS = 32
+N_DRAWS = 64
 
 
 @pytest.mark.parametrize("seed", range(4))
