@@ -1,0 +1,98 @@
+"""A compiled kernel as bytes, and bytes as a function that Python can call.
+
+Numba's own cache loads the modules of its compiler, LLVM's intermediate code of the function and all it was made from
+before it calls anything: 0.2 s for a first fit. Machine code needs none of that: it is linked by LLVM and called. It
+cannot be compiled into another function, which takes a kernel's source instead (`jit.py`). Each kernel is linked on its own: functions of
+two kernels that were compiled in two processes may have the same name.
+"""
+
+import ctypes
+import functools
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import binding
+from numba import _dynfunc
+from numba.core import compiler, typing
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime import _nrt_python
+
+_ENVIRONMENT = "_ZN08NumbaEnv"  # how the variables of machine code begin that hold the Python objects of a function
+
+def pack(result: Any) -> bytes | None:
+    """A compiled kernel as bytes; None where its code holds addresses of this process."""
+    library = result.library
+    if result.objectmode or result.lifted or result.reload_init or library.has_dynamic_globals:
+        return None
+    module = library._final_module
+    variables = [variable.name for variable in module.global_variables if not variable.is_declaration]
+    environments = {name: lookup_environment(name) for name in variables if name.startswith(_ENVIRONMENT)}
+    if None in environments.values():
+        return None
+    outside = [
+        found.name
+        for found in (*module.functions, *module.global_variables)
+        if found.is_declaration and not found.name.startswith("llvm.")
+    ]
+    constants = {name: list(found.consts) for name, found in environments.items()}
+    entry_point = result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
+    try:
+        return pickle.dumps(
+            (library._get_compiled_object(), entry_point, result.signature.return_type, constants, outside)
+        )
+    except (pickle.PicklingError, TypeError, AttributeError):  # a constant that has no meaning elsewhere
+        return None
+
+
+def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
+    """What `pack` made of a kernel as Numba's result of compiling `dispatcher` for these types; None if it cannot be."""
+    code, (entry_point, own), return_type, constants, outside = pickle.loads(packed)
+    _offer_memory_functions()
+    if not all(binding.address_of_symbol(name) for name in outside):
+        return None  # LLVM would end the process
+    engine = _new_engine()
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    function = dispatcher.py_func
+    environments = {name: _set_environment(engine, function, name, constants[name]) for name in constants}
+    call = _dynfunc.make_function(
+        sys.modules.get(function.__module__, sys.modules[__name__]),
+        function.__name__,
+        function.__doc__ or "",
+        engine.get_function_address(entry_point),
+        environments[own],
+        tuple(environments.values()),  # kept alive
+    )
+    engine.detach()  # never unloaded: a thread may still run in it when the interpreter ends
+    return compiler.compile_result(
+        typing_context=dispatcher.typingctx,
+        target_context=dispatcher.targetctx,
+        entry_point=call,
+        signature=typing.signature(return_type, *arguments),
+        objectmode=False,
+        lifted=(),
+    )
+
+
+def _new_engine() -> Any:
+    machine = binding.Target.from_default_triple().create_target_machine(jit=True)
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+
+def _set_environment(engine: Any, function: Callable, name: str, constants: list) -> Any:
+    """Give machine code the Python objects that it may need under `name`, and return what holds them."""
+    environment = Environment(function.__globals__)
+    environment.env_name = name
+    environment.consts[:] = constants
+    address = engine.get_global_value_address(name)
+    ctypes.c_void_p.from_address(address).value = id(environment)
+    return environment
+
+
+@functools.cache
+def _offer_memory_functions() -> None:
+    """Numba names its functions for memory to LLVM when it first compiles; linked code needs them without."""
+    for name, address in _nrt_python.c_helpers.items():
+        binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
