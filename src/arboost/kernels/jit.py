@@ -10,6 +10,7 @@ import gc
 import hashlib
 import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numba
@@ -78,19 +79,19 @@ def _compile_uncollected(dispatcher: Any, compile: Callable, signature: Any) -> 
 def _file_name(dispatcher: Any, arguments: tuple) -> str:
     """A name that another function, another signature, another Python or another processor does not have."""
     function = dispatcher.py_func
-    code = function.__code__
-    body = code.co_code, code.co_names, [_describe(constant) for constant in code.co_consts]
-    what = _machine(), function.__module__, function.__qualname__, body, [_describe(a) for a in arguments]
+    what = _machine(), function.__module__, function.__qualname__, _describe((function.__code__, *arguments))
     short = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
     return f"{short}-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}.kernel"
 
 
 def _describe(item: Any) -> str:
-    """A type of Numba's as text, the same text where and only where types are equal; anything else by its value."""
+    """Types of Numba's and code as text: the same text where, and only where, they are equal."""
     if isinstance(item, numba.types.Type):
         return f"{type(item).__name__}<{_describe(item.key)}>"
     if isinstance(item, tuple):
         return f"({', '.join(_describe(each) for each in item)})"
+    if isinstance(item, CodeType):
+        return _describe((item.co_code, item.co_names, item.co_consts))
     if isinstance(item, type):
         return f"{item.__module__}.{item.__qualname__}{getattr(item, '_fields', '')}"
     return repr(item)

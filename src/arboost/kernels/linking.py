@@ -1,14 +1,16 @@
 """A compiled kernel as bytes, and bytes as a function that Python can call.
 
-Numba's own cache loads the modules of its compiler, LLVM's intermediate code of the function and all it was made from
-before it calls anything: 0.2 s for a first fit. Machine code needs none of that: it is linked by LLVM and called. It
-cannot be compiled into another function, which takes a kernel's source instead (`jit.py`). Each kernel is linked on its own: functions of
-two kernels that were compiled in two processes may have the same name.
+Numba's own cache loads the modules of its compiler, LLVM's intermediate code of a function and all it was made from
+before it calls anything: 0.2 s of a first fit. Machine code needs none of that: LLVM links it and Python calls it. It
+cannot be compiled into another function, which takes a kernel's source instead (`jit.py`).
+Names are unique in the process that compiled them and no further, so what each process compiled is linked apart.
 """
 
 import ctypes
 import functools
+import os
 import pickle
+import secrets
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +22,7 @@ from numba.core.environment import Environment, lookup_environment
 from numba.core.runtime import _nrt_python
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the variables of machine code begin that hold the Python objects of a function
+_linked: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}  # (process, name) -> address, and what must stay alive
 
 def pack(result: Any) -> bytes | None:
     """A compiled kernel as bytes; None where its code holds addresses of this process."""
@@ -37,10 +40,10 @@ def pack(result: Any) -> bytes | None:
         if found.is_declaration and not found.name.startswith("llvm.")
     ]
     constants = {name: list(found.consts) for name, found in environments.items()}
-    entry_point = result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
+    names = _name_process(os.getpid()), result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
     try:
         return pickle.dumps(
-            (library._get_compiled_object(), entry_point, result.signature.return_type, constants, outside)
+            (library._get_compiled_object(), names, outside, constants, result.signature.return_type)
         )
     except (pickle.PicklingError, TypeError, AttributeError):  # a constant that has no meaning elsewhere
         return None
@@ -48,24 +51,22 @@ def pack(result: Any) -> bytes | None:
 
 def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
     """What `pack` made of a kernel as Numba's result of compiling `dispatcher` for these types; None if it cannot be."""
-    code, (entry_point, own), return_type, constants, outside = pickle.loads(packed)
-    _offer_memory_functions()
-    if not all(binding.address_of_symbol(name) for name in outside):
-        return None  # LLVM would end the process
-    engine = _new_engine()
-    engine.add_object_file(binding.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    code, (process, wrapper, own), outside, constants, return_type = pickle.loads(packed)
     function = dispatcher.py_func
-    environments = {name: _set_environment(engine, function, name, constants[name]) for name in constants}
+    if (process, wrapper) not in _linked:
+        _offer_memory_functions()
+        if not all(binding.address_of_symbol(name) for name in outside):
+            return None  # LLVM would end the process
+        engine = _engine_of(process)
+        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        made = {name: _set_environment(engine, function, name, constants[name]) for name in constants}
+        _linked[process, wrapper] = engine.get_function_address(wrapper), made
+    address, environments = _linked[process, wrapper]
+    module = sys.modules.get(function.__module__, sys.modules[__name__])
     call = _dynfunc.make_function(
-        sys.modules.get(function.__module__, sys.modules[__name__]),
-        function.__name__,
-        function.__doc__ or "",
-        engine.get_function_address(entry_point),
-        environments[own],
-        tuple(environments.values()),  # kept alive
+        module, function.__name__, function.__doc__ or "", address, environments[own], ()
     )
-    engine.detach()  # never unloaded: a thread may still run in it when the interpreter ends
     return compiler.compile_result(
         typing_context=dispatcher.typingctx,
         target_context=dispatcher.targetctx,
@@ -76,13 +77,21 @@ def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
     )
 
 
-def _new_engine() -> Any:
+@functools.cache
+def _engine_of(process: str) -> Any:
+    """LLVM's linker for what one process compiled. Never unloaded: a thread may run in there when the interpreter ends."""
     machine = binding.Target.from_default_triple().create_target_machine(jit=True)
     return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
 
 
+@functools.cache
+def _name_process(pid: int) -> str:
+    """A name for this process that no other has had; a forked child is another one."""
+    return f"{pid}-{secrets.token_hex(8)}"
+
+
 def _set_environment(engine: Any, function: Callable, name: str, constants: list) -> Any:
-    """Give machine code the Python objects that it may need under `name`, and return what holds them."""
+    """Give machine code the Python objects that it may need under `name`, and return what holds them; it must stay alive."""
     environment = Environment(function.__globals__)
     environment.env_name = name
     environment.consts[:] = constants
