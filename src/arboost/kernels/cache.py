@@ -60,12 +60,13 @@ class KernelFolder:
     """The files of one version of the kernels.
 
     `path` is None where there is no folder, or none that may be trusted; `trouble` says why nothing (more) is kept, and
-    is empty as long as all is well.
+    is empty as long as all is well. `n_lost` counts what was compiled and could not be kept.
     """
 
     def __init__(self) -> None:
         self.path: Path | None = None
         self.trouble = ""
+        self.n_lost = 0
         try:
             path = _base_folder() / kernels_digest()
             self._make(path)
@@ -100,6 +101,7 @@ class KernelFolder:
     def write(self, name: str, body: bytes) -> None:
         """Keep something under a name: all of it, or nothing."""
         if self.path is None:
+            self.n_lost += 1
             return
         part = self.path / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
         try:
@@ -109,6 +111,7 @@ class KernelFolder:
             os.replace(part, self.path / name)
         except OSError as error:
             self.trouble = f"{self.path} cannot be written: {error.strerror}"
+            self.n_lost += 1
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()

@@ -21,10 +21,10 @@ from arboost.kernels import linking
 from arboost.kernels.cache import KernelFolder, cache_folder, kernel_folder, kernels_digest
 from arboost.kernels.kinds import KINDS, kind_of
 
-__all__ = ["OPTIONS", "cache_folder", "kernel", "kernels_digest", "part", "scalar", "section"]
+__all__ = ["OPTIONS", "cache_folder", "is_kernel", "kernel", "kernels_digest", "part", "scalar", "section"]
 
 announce: Callable[[str], bool] | None = None
-"""Told before a compilation, once for each kind, until it has said so (returned True); `runtime/settings.py` sets it."""
+"""Told before kernels of a kind are compiled, until it has said so (returned True); `runtime/settings.py` sets it."""
 _announced: set[str] = set()
 
 
@@ -58,7 +58,12 @@ def _load_or_compile(dispatcher: Any, compile: Callable, signature: Any) -> Any:
 def _load(dispatcher: Any, arguments: tuple, folder: KernelFolder, name: str) -> bool:
     """Take a kernel from disk, if it is there."""
     packed = folder.read(name)
-    result = linking.link(packed, dispatcher, arguments) if packed is not None else None
+    if packed is None:
+        return False
+    try:
+        result = linking.link(packed, dispatcher, arguments)
+    except Exception:  # whatever makes a whole file useless: compiling helps
+        return False
     if result is not None:
         dispatcher.add_overload(result)
     return result is not None
@@ -128,6 +133,12 @@ def kernel(function: Callable) -> Any:
     dispatcher.get_call_template = lambda arguments, names: _part_of(function).get_call_template(arguments, names)
     dispatcher.get_overload = lambda signature: _part_of(function).get_overload(signature)
     return dispatcher
+
+
+def is_kernel(value: Any) -> bool:
+    """Whether something was made by `kernel`."""
+    compile = getattr(value, "compile", None)
+    return isinstance(compile, functools.partial) and compile.func is _load_or_compile
 
 
 def _begin_later() -> None:

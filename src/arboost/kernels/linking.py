@@ -16,13 +16,15 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import binding
-from numba import _dynfunc
-from numba.core import compiler, typing
+from numba._dynfunc import make_function
+from numba.core import compiler
 from numba.core.environment import Environment, lookup_environment
-from numba.core.runtime import _nrt_python
+from numba.core.runtime._nrt_python import c_helpers
+from numba.core.typing.templates import signature
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how the variables of machine code begin that hold the Python objects of a function
 _linked: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}  # (process, name) -> address, and what must stay alive
+
 
 def pack(result: Any) -> bytes | None:
     """A compiled kernel as bytes; None where its code holds addresses of this process."""
@@ -42,15 +44,13 @@ def pack(result: Any) -> bytes | None:
     constants = {name: list(found.consts) for name, found in environments.items()}
     names = _name_process(os.getpid()), result.fndesc.llvm_cpython_wrapper_name, result.fndesc.env_name
     try:
-        return pickle.dumps(
-            (library._get_compiled_object(), names, outside, constants, result.signature.return_type)
-        )
+        return pickle.dumps((library._get_compiled_object(), names, outside, constants, result.signature.return_type))
     except (pickle.PicklingError, TypeError, AttributeError):  # a constant that has no meaning elsewhere
         return None
 
 
 def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
-    """What `pack` made of a kernel as Numba's result of compiling `dispatcher` for these types; None if it cannot be."""
+    """What `pack` made of a kernel as what Numba makes of compiling it for these types; None if that cannot be."""
     code, (process, wrapper, own), outside, constants, return_type = pickle.loads(packed)
     function = dispatcher.py_func
     if (process, wrapper) not in _linked:
@@ -64,14 +64,12 @@ def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
         _linked[process, wrapper] = engine.get_function_address(wrapper), made
     address, environments = _linked[process, wrapper]
     module = sys.modules.get(function.__module__, sys.modules[__name__])
-    call = _dynfunc.make_function(
-        module, function.__name__, function.__doc__ or "", address, environments[own], ()
-    )
+    call = make_function(module, function.__name__, function.__doc__ or "", address, environments[own], ())
     return compiler.compile_result(
         typing_context=dispatcher.typingctx,
         target_context=dispatcher.targetctx,
         entry_point=call,
-        signature=typing.signature(return_type, *arguments),
+        signature=signature(return_type, *arguments),
         objectmode=False,
         lifted=(),
     )
@@ -79,7 +77,7 @@ def link(packed: bytes, dispatcher: Any, arguments: tuple) -> Any:
 
 @functools.cache
 def _engine_of(process: str) -> Any:
-    """LLVM's linker for what one process compiled. Never unloaded: a thread may run in there when the interpreter ends."""
+    """LLVM's linker for what one process compiled; never unloaded, since threads may run in there till the very end."""
     machine = binding.Target.from_default_triple().create_target_machine(jit=True)
     return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
 
@@ -91,7 +89,7 @@ def _name_process(pid: int) -> str:
 
 
 def _set_environment(engine: Any, function: Callable, name: str, constants: list) -> Any:
-    """Give machine code the Python objects that it may need under `name`, and return what holds them; it must stay alive."""
+    """Give machine code the Python objects that it may need under `name`; what is returned must stay alive."""
     environment = Environment(function.__globals__)
     environment.env_name = name
     environment.consts[:] = constants
@@ -103,5 +101,5 @@ def _set_environment(engine: Any, function: Callable, name: str, constants: list
 @functools.cache
 def _offer_memory_functions() -> None:
     """Numba names its functions for memory to LLVM when it first compiles; linked code needs them without."""
-    for name, address in _nrt_python.c_helpers.items():
+    for name, address in c_helpers.items():
         binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
