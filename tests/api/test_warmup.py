@@ -31,6 +31,20 @@ def test_all_reaches_every_kernel():
     assert missed == set(COMPILED_LATER), f"not compiled: {sorted(missed)}"
 
 
+def test_the_next_process_compiles_nothing():
+    """Every kernel can be kept: after `all`, another `all` only links."""
+    warmup.compile_kinds()
+    script = """if True:
+        from numba.core import event
+        from arboost import warmup
+        with event.install_recorder("numba:compile") as recorder:
+            done = warmup.compile_kinds()
+        print([happened.data["dispatcher"].py_func.__name__ for _, happened in recorder.buffer], done.n_lost)
+    """
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "[] 0\n"
+
+
 def test_a_kind_brings_its_own_kernels_and_not_those_of_others():
     """In a process of its own: this one may have met kernels of every kind."""
     script = "from arboost import warmup; print(*warmup.compile_kinds(['linear', 'exact']).kernels, sep='\\n')"

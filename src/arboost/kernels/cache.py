@@ -70,10 +70,10 @@ class KernelFolder:
         try:
             path = _base_folder() / kernels_digest()
             self._make(path)
+            self.trouble = _distrust(path, os.lstat(path), stat.S_ISDIR)
         except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
             self.trouble = f"there is no folder for them: {error}"
             return
-        self.trouble = _distrust(path, os.lstat(path), stat.S_ISDIR)
         if not self.trouble:
             self.path = path
             if not os.access(path, os.W_OK):
@@ -109,6 +109,7 @@ class KernelFolder:
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN, 0o644), "wb") as file:
                 file.write(_FORMAT + _checksum(name, body) + body)
             os.replace(part, self.path / name)
+            self.trouble = ""
         except OSError as error:
             self.trouble = f"{self.path} cannot be written: {error.strerror}"
             self.n_lost += 1

@@ -3,7 +3,6 @@
 import errno
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
 import stat
@@ -21,8 +20,8 @@ from numba.core import event
 
 from arboost.kernels import cache, jit, kinds
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="users, links and locks of POSIX")
-as_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+resource = pytest.importorskip("resource", reason="users, links and limits of POSIX")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 FORK = multiprocessing.get_context("fork")
 SOMEBODY = 54321
 BODY = bytes(range(256)) * 20
