@@ -1,7 +1,5 @@
 """The commands of `python -m arboost`, the demo behind one of them, and the README's example."""
 
-import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -10,16 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arboost import cli
+from arboost import cli, warmup
 from arboost.demo import load_bike_sharing, tour
 from arboost.demo.peers import Work
+from arboost.kernels import cache
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# Kernels that `compile` leaves to their first use: "module.function" -> why.
-COMPILED_LATER = {
-    "arboost.kernels.cpu.expand.release_histograms": "only a tree that outgrows the memory for histograms needs it",
-}
 
 
 def test_version(capsys):
@@ -48,32 +42,35 @@ def test_parameters_page_is_up_to_date(capsys):
     assert capsys.readouterr().out == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 
 
-def all_kernels():
-    """Full names of all functions marked @kernel, from the source."""
-    folder = ROOT / "src" / "arboost" / "kernels"
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and any(getattr(d, "id", "") == "kernel" for d in node.decorator_list):
-                yield ".".join(["arboost.kernels", *path.relative_to(folder).with_suffix("").parts, node.name])
-
-
-def test_compile_reaches_every_kernel():
-    missed = set(all_kernels()) - set(cli.compile_kernels())
-    assert missed == set(COMPILED_LATER), f"not compiled: {sorted(missed)}"
-
-
 def test_compile_says_where_kernels_are_kept(capsys, monkeypatch, tmp_path):
-    jit = importlib.import_module("arboost.kernels.jit")
-    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(cli, "compile_kernels", lambda: ["a", "b"])
+    asked = []
+    done = warmup.Compiled(["a", "b"], tmp_path, 0, "")
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: asked.extend(kinds) or done)
     assert cli.main(["compile"]) == 0
     assert re.fullmatch(rf"2 kernels ready in [\d.]+ s, kept in {re.escape(str(tmp_path))}\n", capsys.readouterr().out)
+    assert cli.main(["compile", "rank", "shap"]) == 0
+    assert asked == ["all", "rank", "shap"]
 
 
-def test_compile_without_a_writable_cache_is_an_error(capsys, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("arboost.kernels.jit"), "cache_folder", lambda: None)
+def test_compile_that_cannot_keep_kernels_is_an_error(capsys, monkeypatch, tmp_path):
+    done = warmup.Compiled(["a", "b"], tmp_path, 1, "the disk is full")
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: done)
+    assert cli.main(["compile"]) == 1
+    assert "1 of them could not be kept: the disk is full" in capsys.readouterr().err
+
+
+def test_compile_without_a_cache_is_an_error(capsys, monkeypatch):
+    monkeypatch.setenv("ARBOOST_CACHE_DIR", "")
+    nowhere = cache.KernelFolder()
+    monkeypatch.setattr(cache, "kernel_folder", lambda: nowhere)
     assert cli.main(["compile"]) == 1
     assert "ARBOOST_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_compile_names_the_kinds_it_knows(capsys):
+    assert cli.main(["compile", "histogram"]) == 2
+    said = capsys.readouterr().err
+    assert "histogram" in said and "hist" in said and "survival" in said
 
 
 def test_demo_data():

@@ -42,6 +42,7 @@ FLOORS = [
         "report",
         "demo",
         "cli",
+        "warmup",
         "__main__",
     },
 ]
