@@ -622,7 +622,7 @@ class Booster:
         """
         model, names = self._learner.model, self._named(fmap)[0]
         if isinstance(model, LinearModel):
-            return model.scores(names or [f"f{i}" for i in range(self._learner.n_features)], importance_type)
+            return model.scores(names, importance_type)
         return dict(introspect.importance(model.trees, names, importance_type))
 
     def linear_weights(self) -> np.ndarray:

@@ -27,6 +27,7 @@ from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.training import train
 
 __all__ = ["XGBClassifier", "XGBModel", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "XGBRegressor"]
@@ -478,10 +479,16 @@ class XGBModel(BaseEstimator):
         """
         booster = self.get_booster()
         scores = booster.get_score(importance_type=self.importance_type or ("weight" if self._is_linear() else "gain"))
-        names = booster.feature_names or [f"f{i}" for i in range(self.n_features_in_)]
-        found = np.array([scores.get(name, 0.0) for name in names], np.float32)
+        n_features, names = self.n_features_in_, booster.feature_names
+        check_room(4 * n_features, f"feature_importances_ of {n_features} features", "get_score() has those in use.")
+        places = None if names is None else {name: place for place, name in enumerate(names)}
+        found = np.zeros((n_features, *np.shape(next(iter(scores.values()), 0.0))), np.float32)
+        used = [int(name[1:]) if places is None else places[name] for name in scores]
+        found[used] = list(scores.values())
         total = found.sum()
-        return found / total if total else found
+        if total:
+            found[used] /= total  # the others stay memory that nobody has written to
+        return found
 
     @property
     def coef_(self) -> np.ndarray:

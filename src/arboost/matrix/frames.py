@@ -16,9 +16,11 @@ from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData
 from arboost.matrix.categories import Categories, as_category_values
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.runtime.pool import run_ranges
 
 _SCAN_VALUES = 1 << 16
+_LISTED_BYTES = 80  # an entry of a list, and a name
 _LIBRARIES = ("pandas", "polars", "pyarrow", "narwhals")
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 _NEEDS_ARROW = "{} is read through pyarrow, which is not installed: pip install pyarrow, or pass a pandas DataFrame."
@@ -316,6 +318,7 @@ def get_categories(
     categories: Categories | None, names: Sequence[str] | None, n_features: int, export_to_arrow: bool
 ) -> Categories:
     """The categories of a matrix or model as users see them."""
+    check_room(_LISTED_BYTES * n_features, f"A list of {n_features} features", "Is the model's num_feature right?")
     values = [None] * n_features if categories is None else categories.values
     names = [str(f) for f in range(n_features)] if names is None else names
     shown = Categories(values, names)

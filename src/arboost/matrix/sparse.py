@@ -26,8 +26,7 @@ class CSR(NamedTuple):
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
-
-    format = "csr"
+    format: str = "csr"  # SciPy's word
 
 
 def read_sparse(matrix: Any) -> CSR:

@@ -14,7 +14,8 @@ def available_bytes() -> int | None:
     """Bytes that may still be allocated: what the machine and every cgroup of this process leave; None if unknown."""
     if limit is not None:
         return limit
-    rooms = [room for room in (_machine_room(), *(_cgroup_room(folder) for folder in _cgroup_folders())) if room]
+    groups = (_cgroup_room(folder) for folder in _cgroup_folders())
+    rooms = [room for room in (_machine_room(), _process_room(), *groups) if room is not None]
     return min(rooms) if rooms else None
 
 
@@ -40,6 +41,20 @@ def _machine_room() -> int | None:
         return None
     found = [line for line in lines if line.startswith("MemAvailable:")]
     return int(found[0].split()[1]) * 1024 if found else None
+
+
+def _process_room() -> int | None:
+    """What `ulimit -v` leaves."""
+    try:
+        import resource
+
+        granted, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if granted == resource.RLIM_INFINITY:
+            return None
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not on Windows; no /proc on macOS
+        return None
+    return max(0, granted - used)
 
 
 def _cgroup_folders() -> list[Path]:
