@@ -25,7 +25,7 @@ from arboost.callback import EvalsLog, TrainingCallback
 from arboost.config import config_context
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
 from arboost.training import train
@@ -154,7 +154,7 @@ class XGBModel(BaseEstimator):
 
     def get_num_boosting_rounds(self) -> int:
         """Rounds that `fit` trains."""
-        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else self.n_estimators
+        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else whole_number("n_estimators", self.n_estimators)
 
     # ---- scikit-learn's questions ----
 
@@ -423,8 +423,16 @@ class XGBModel(BaseEstimator):
         """The given rounds; if none, those up to the best one."""
         if iteration_range is not None and iteration_range[1] != 0:
             return iteration_range
-        best = self.get_booster().attr("best_iteration")
-        return (0, 0) if best is None else (0, int(best) + 1)
+        booster = self.get_booster()
+        if booster.attr("best_iteration") is None:
+            return (0, 0)
+        best, n_rounds = booster.best_iteration, booster.num_boosted_rounds()
+        if not 0 <= best < n_rounds:
+            raise XGBoostError(
+                f"The model's best_iteration is {best}, but it has {n_rounds} rounds: set it right, or say "
+                "iteration_range."
+            )
+        return (0, best + 1)
 
     def apply(self, X: Any, iteration_range: tuple[int, int] | None = None) -> np.ndarray:
         """Number of the leaf that each row reaches in each tree, (n, n_trees) float32."""

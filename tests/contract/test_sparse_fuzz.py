@@ -4,6 +4,7 @@ Each batch of cases runs in a process of its own, so that a crash is seen and na
 matrix entry by entry in plain Python.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -144,7 +145,7 @@ def said(matrix) -> np.ndarray | None:
     if any(x.dtype.kind not in "iu" for x in (ptr, indices)) or len(ptr) != n_lines + 1 or len(indices) != len(data):
         return None
     ptr, indices = [int(i) for i in ptr], [int(i) for i in indices]
-    if ptr[0] != 0 or any(not 0 <= a <= b <= len(indices) for a, b in zip(ptr, ptr[1:], strict=False)):
+    if ptr[0] != 0 or any(not 0 <= a <= b <= len(indices) for a, b in itertools.pairwise(ptr)):
         return None
     for line in range(n_lines):
         for entry in range(ptr[line], ptr[line + 1]):
@@ -158,7 +159,8 @@ def said(matrix) -> np.ndarray | None:
 def try_case(seed: int) -> None:
     """One matrix, one or two lies, one door."""
     rng = np.random.default_rng(seed)
-    matrix = scipy.sparse.csr_matrix(good()).asformat(FORMATS[rng.integers(len(FORMATS)) if seed % 2 else seed // 2 % 2])
+    kind = rng.integers(len(FORMATS)) if seed % 2 else seed // 2 % 2  # half of them CSR or CSC
+    matrix = scipy.sparse.csr_matrix(good()).asformat(FORMATS[kind])
     for _ in range(rng.integers(1, 3)):
         lie(matrix, rng)
     expected = said(matrix)

@@ -308,6 +308,7 @@ class Learner:
         self.accept(data)
         if data.num_row() == 0:
             raise XGBoostError("There is nothing to train on: the data has no rows.")
+        _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
         is_linear = isinstance(self.model, LinearModel)
         self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):

@@ -135,7 +135,9 @@ def _sound_twin(matrix: Any) -> Any:
     if kind == "lil":
         lengths = [[len(part) for part in parts] for parts in (matrix.rows, matrix.data)]
         if lengths[0] != lengths[1] or len(lengths[0]) != n_rows:
-            raise XGBoostError("The sparse matrix (format lil) has lists of indices and of values that differ in length.")
+            raise XGBoostError(
+                "The sparse matrix (format lil) has lists of indices and of values that differ in length."
+            )
     return matrix
 
 
