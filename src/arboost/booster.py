@@ -23,9 +23,10 @@ from arboost.modelio import dump, files, onnx, source
 from arboost.modelio.cats import pack_categories, unpack_categories
 from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
-from arboost.objective import gradients
+from arboost.objective import custom_scores, gradients
 from arboost.predict import shap
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime import settings
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
 
 Gradients = tuple[np.ndarray, np.ndarray]
@@ -113,8 +114,15 @@ class Booster:
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
-        array = np.asarray(values, np.float32)
-        if array.size != shape[0] * shape[1] or array.shape[0] not in (shape[0], shape[0] * shape[1]):
+        try:
+            array = np.asarray(values)
+            if array.dtype.kind not in "biufO":
+                raise TypeError(f"it has dtype {array.dtype}")
+            with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later
+                array = array.astype(np.float32, copy=False)
+        except (TypeError, ValueError) as error:
+            raise XGBoostError(f"`{name}` must be an array of numbers ({error}).") from error
+        if array.ndim > 2 or array.size != shape[0] * shape[1] or array.shape[0] not in (shape[0], shape[0] * shape[1]):
             raise XGBoostError(f"`{name}` has shape {array.shape}; {shape[0]} rows x {shape[1]} outputs are expected.")
         return array.reshape(shape)
 
@@ -150,8 +158,7 @@ class Booster:
         if feval is not None:
             for data, name in evals:
                 found = feval(self._seen_prediction(self._aligned(data), output_margin), data)
-                for metric, value in found if isinstance(found, list) else [found]:
-                    scores.append((name, metric, float(value)))
+                scores += [(name, *score) for score in custom_scores(found)]
         return scores
 
     def _seen_prediction(self, data: DMatrix, output_margin: bool) -> np.ndarray:
@@ -496,25 +503,42 @@ class Booster:
     @property
     def best_iteration(self) -> int:
         """The round with the best score, when early stopping was used."""
-        return int(self._early_stopping_attribute("best_iteration"))
+        return self._early_stopping_attribute("best_iteration", int)
 
     @best_iteration.setter
     def best_iteration(self, iteration: int) -> None:
-        self._attributes["best_iteration"] = str(int(iteration))
+        self._attributes["best_iteration"] = str(whole_number("best_iteration", iteration))
 
     @property
     def best_score(self) -> float:
         """The best score, when early stopping was used."""
-        return float(self._early_stopping_attribute("best_score"))
+        return self._early_stopping_attribute("best_score", float)
 
     @best_score.setter
     def best_score(self, score: float) -> None:
         self._attributes["best_score"] = str(float(score))
 
-    def _early_stopping_attribute(self, name: str) -> str:
+    def _early_stopping_attribute(self, name: str, kind: Callable[[str], Any]) -> Any:
         if name not in self._attributes:
             raise AttributeError(f"`{name}` is only defined when early stopping is used.")
-        return self._attributes[name]
+        try:
+            return kind(self._attributes[name])
+        except ValueError:
+            wanted = "whole number" if kind is int else "number"
+            raise XGBoostError(f"The model's attribute {name} is {self._attributes[name]!r}, not a {wanted}.") from None
+
+    def _warn_of_attributes(self) -> None:
+        """Say which of a model file's attributes cannot be what early stopping wrote; the model itself is sound."""
+        n_rounds = self.num_boosted_rounds()
+        try:
+            best = self.best_iteration if "best_iteration" in self._attributes else None
+            if "best_score" in self._attributes:
+                _ = self.best_score
+        except XGBoostError as error:
+            settings.warn(str(error))
+        else:
+            if best is not None and not 0 <= best < n_rounds:
+                settings.warn(f"The model's attribute best_iteration is {best}, but the model has {n_rounds} rounds.")
 
     # ---- files ----
 
@@ -530,6 +554,7 @@ class Booster:
         """Load a model of ours or XGBoost's from a path or a buffer; everything in it is checked."""
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         self._from_saved(saved)
+        self._warn_of_attributes()
 
     def _to_saved(self) -> SavedModel:
         learner = self._learner
@@ -622,7 +647,7 @@ class Booster:
         """
         model, names = self._learner.model, self._named(fmap)[0]
         if isinstance(model, LinearModel):
-            return model.scores(names or [f"f{i}" for i in range(self._learner.n_features)], importance_type)
+            return model.scores(names, importance_type)
         return dict(introspect.importance(model.trees, names, importance_type))
 
     def linear_weights(self) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.errors import XGBoostError
 
@@ -134,12 +134,25 @@ class CallbackContainer:
         return any(callback.after_iteration(model, epoch, self.history) for callback in self.callbacks)
 
     def _update_history(self, scores: Sequence[tuple[str, str, Any]]) -> None:
+        if not self.order:
+            _warn_of_repeated([f"{data}-{metric}" for data, metric, _ in scores])
         for data, metric, score in scores:
             metrics = self.history.setdefault(data, {})
             if metric not in metrics:
                 metrics[metric] = []
                 self.order.append((data, metric))
             metrics[metric].append(score)
+
+
+def _warn_of_repeated(names: list[str]) -> None:
+    """Two evaluations under one name are legal, as in XGBoost, and hardly ever meant."""
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        settings.warn(
+            f"Evaluated more than once under one name: {', '.join(repeated)}. Their scores share one list of "
+            "`evals_result`, and early stopping looks at the last of them. Give every entry of `evals`, and a custom "
+            "metric, a name of its own."
+        )
 
 
 def _same_kind(model: Any, returned: Any, method: str) -> Any:
@@ -226,7 +239,7 @@ class EarlyStopping(TrainingCallback):
         super().__init__()
         if min_delta < 0:
             raise ValueError(f"min_delta must be greater or equal to 0, got {min_delta}.")
-        self.rounds = rounds
+        self.rounds = whole_number("rounds of EarlyStopping", rounds, lower=0)
         self.metric_name = metric_name
         self.data = data_name
         self.maximize = maximize
@@ -320,6 +333,7 @@ class EvaluationMonitor(TrainingCallback):
         logger: Callable[[str], None] = _log,
     ) -> None:
         super().__init__()
+        period = whole_number("verbose_eval, the period of EvaluationMonitor,", period)
         if period <= 0:
             raise ValueError(f"period must be greater than 0, got {period}.")
         self.printer_rank = rank

@@ -1,4 +1,4 @@
-"""Base classes of custom objectives that are objects: `train(..., obj=MyObjective())`.
+"""Base classes of custom objectives that are objects, `train(..., obj=MyObjective())`; what users' functions return.
 
 A plain function (margin, dtrain) -> (gradient, hessian) does as well; an object also learns the round.
 """
@@ -57,3 +57,22 @@ def _pair(found: Any) -> tuple[Any, Any]:
         what = f"{len(found)} values" if isinstance(found, tuple | list) else f"a {type(found).__name__}"
         raise TypeError(f"A custom objective returns two arrays, (gradient, hessian); this one returned {what}.")
     return found[0], found[1]
+
+
+def custom_scores(found: Any) -> list[tuple[str, float]]:
+    """(name, value) pairs of a custom metric's result, which must be one such pair or a list of them."""
+    scores = []
+    for pair in found if isinstance(found, list) else [found]:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"A custom metric returns (name, value) or a list of such pairs; this one returned {pair!r}."
+            )
+        name, value = pair
+        try:
+            number = None if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None:
+            raise TypeError(f"The value of the custom metric {name} must be one number, got {value!r}.")
+        scores.append((str(name), number))
+    return scores

@@ -25,8 +25,9 @@ from arboost.callback import EvalsLog, TrainingCallback
 from arboost.config import config_context
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.training import train
 
 __all__ = ["XGBClassifier", "XGBModel", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "XGBRegressor"]
@@ -153,7 +154,7 @@ class XGBModel(BaseEstimator):
 
     def get_num_boosting_rounds(self) -> int:
         """Rounds that `fit` trains."""
-        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else self.n_estimators
+        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else whole_number("n_estimators", self.n_estimators)
 
     # ---- scikit-learn's questions ----
 
@@ -422,8 +423,16 @@ class XGBModel(BaseEstimator):
         """The given rounds; if none, those up to the best one."""
         if iteration_range is not None and iteration_range[1] != 0:
             return iteration_range
-        best = self.get_booster().attr("best_iteration")
-        return (0, 0) if best is None else (0, int(best) + 1)
+        booster = self.get_booster()
+        if booster.attr("best_iteration") is None:
+            return (0, 0)
+        best, n_rounds = booster.best_iteration, booster.num_boosted_rounds()
+        if not 0 <= best < n_rounds:
+            raise XGBoostError(
+                f"The model's best_iteration is {best}, but it has {n_rounds} rounds: set it right, or say "
+                "iteration_range."
+            )
+        return (0, best + 1)
 
     def apply(self, X: Any, iteration_range: tuple[int, int] | None = None) -> np.ndarray:
         """Number of the leaf that each row reaches in each tree, (n, n_trees) float32."""
@@ -478,10 +487,16 @@ class XGBModel(BaseEstimator):
         """
         booster = self.get_booster()
         scores = booster.get_score(importance_type=self.importance_type or ("weight" if self._is_linear() else "gain"))
-        names = booster.feature_names or [f"f{i}" for i in range(self.n_features_in_)]
-        found = np.array([scores.get(name, 0.0) for name in names], np.float32)
+        n_features, names = self.n_features_in_, booster.feature_names
+        check_room(4 * n_features, f"feature_importances_ of {n_features} features", "get_score() has those in use.")
+        places = None if names is None else {name: place for place, name in enumerate(names)}
+        found = np.zeros((n_features, *np.shape(next(iter(scores.values()), 0.0))), np.float32)
+        used = [int(name[1:]) if places is None else places[name] for name in scores]
+        found[used] = list(scores.values())
         total = found.sum()
-        return found / total if total else found
+        if total:
+            found[used] /= total  # the others stay memory that nobody has written to
+        return found
 
     @property
     def coef_(self) -> np.ndarray:

@@ -28,7 +28,7 @@ from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
 
 __all__ = ["CVPack", "cv", "train"]
@@ -109,6 +109,9 @@ def train(
     """
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+    num_boost_round = whole_number("num_boost_round", num_boost_round)
+    if obj is not None and not callable(obj):
+        raise TypeError(f"obj must be a function (margins, dtrain) -> (gradient, hessian), got {obj!r}.")
     watched = _checked_evals(evals)
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),
@@ -227,6 +230,8 @@ def _all_callbacks(
             callback.expect(n_rounds)
     if verbose_eval:
         every.append(EvaluationMonitor(period=1 if verbose_eval is True else verbose_eval, show_stdv=show_stdv))
+    if early_stopping_rounds is not None:
+        early_stopping_rounds = whole_number("early_stopping_rounds", early_stopping_rounds, lower=0)
     if early_stopping_rounds:
         every.append(EarlyStopping(rounds=early_stopping_rounds, maximize=maximize))
     return every
@@ -378,6 +383,7 @@ def cv(
         raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+    num_boost_round = whole_number("num_boost_round", num_boost_round)
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,
@@ -463,6 +469,7 @@ def _split(data: DMatrix, n_folds: int, stratified: bool, folds: Any, shuffle: b
     """Row numbers of each fold: the user's, stratified by label, by whole groups, or by rows."""
     if folds is not None:
         return _given_folds(data, folds)
+    n_folds = whole_number("nfold", n_folds)
     if n_folds < 2:
         raise XGBoostError(f"nfold must be at least 2, got {n_folds}: one fold is tested while the others train.")
     rng = np.random.RandomState(seed)

@@ -27,6 +27,7 @@ from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 
 
 @dataclass
@@ -55,6 +56,8 @@ _NO_DART = (
     "dart support for multi-target tree is not yet implemented: use booster='gbtree', or "
     "multi_strategy='one_output_per_tree'."
 )
+_MARGIN_BYTES = 12  # a margin, its gradient and its hessian
+_TREE_BYTES = 2000  # the smallest tree
 _MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
@@ -181,6 +184,7 @@ class Learner:
     def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
         """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
         n_outputs = self.n_outputs
+        self._check_room(n_rows, 0)
         if base_margin is None or base_margin.size == 0:
             return np.full((n_rows, n_outputs), self.base_margin())
         if base_margin.size != n_rows * n_outputs:
@@ -188,6 +192,15 @@ class Learner:
                 f"base_margin has {base_margin.size} values; {n_rows} rows x {n_outputs} outputs are expected."
             )
         return np.ascontiguousarray(base_margin, np.float32).reshape(n_rows, n_outputs).copy()
+
+    def _check_room(self, n_rows: int, n_parallel: int) -> None:
+        """Refuse margins and gradients, and a round of trees, that cannot fit: nothing of them is made yet."""
+        n_outputs = self.n_outputs
+        n_trees = n_parallel * n_outputs
+        n_bytes = _MARGIN_BYTES * n_rows * n_outputs + _TREE_BYTES * n_trees
+        trees = f" and {n_trees} trees a round (num_parallel_tree={n_parallel})" if n_trees else ""
+        what = f"A model of {n_outputs} outputs (num_class, quantiles or label columns){trees} on {n_rows} rows"
+        check_room(n_bytes, what, "Lower them.")
 
     def margins(self, data: DMatrix) -> np.ndarray:
         """Margins of `data` under all trees, kept and brought up to date tree by tree. Do not modify."""
@@ -313,6 +326,9 @@ class Learner:
         self.accept(data)
         if data.num_row() == 0:
             raise XGBoostError("There is nothing to train on: the data has no rows.")
+        _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
+        is_linear = isinstance(self.model, LinearModel)
+        self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:

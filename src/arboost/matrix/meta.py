@@ -85,6 +85,8 @@ class MetaInfo:
         sizes = _integers(data, "group")
         if (sizes < 0).any():
             raise XGBoostError("Invalid group structure: a group size is negative.")
+        if (sizes > self.n_rows).any():  # sums of them could pass 64 bits
+            raise XGBoostError(f"Invalid group structure: a group of {sizes.max()} rows in data of {self.n_rows}.")
         self._set_group_ptr(np.concatenate([[0], np.cumsum(sizes)]) if len(sizes) else None)
 
     def set_qid(self, data: Any) -> None:

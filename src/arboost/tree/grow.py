@@ -11,6 +11,7 @@ from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
+from arboost.runtime.memory import check_room
 from arboost.runtime.pool import Team
 from arboost.tree.constraints import monotone_vector
 from arboost.tree.driver import Driver
@@ -189,6 +190,8 @@ class TreeGrower(GrowthLoop):
         """Room for opening n_batch nodes at once and evaluating their children."""
         self._batch = np.zeros(n_batch, np.int32)
         self._evals, self._opened = np.zeros(2 * n_batch, np.int32), np.zeros(2 * n_batch, np.int32)
+        n_bytes = 2 * n_batch * self._page.n_features * CANDIDATE.itemsize
+        check_room(n_bytes, f"Finding splits among {self._page.n_features} features", "Give it fewer features.")
         self._best = np.empty((2 * n_batch, self._page.n_features), CANDIDATE)
 
     def _bind(self) -> None:
