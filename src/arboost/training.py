@@ -378,6 +378,7 @@ def cv(
         raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+    dtrain.info.check_groups()
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,
