@@ -145,8 +145,8 @@ def label_array(y: Any, what: str) -> np.ndarray:
         raise ValueError(f"Input {what} contains infinity or a value too large.")
     if labels.dtype.kind == "f" and (present != np.rint(present)).any():
         raise ValueError(
-            f"Invalid classes inferred from unique values of `{what}`. Unknown label type: continuous: a label is no whole "
-            "number, and a classifier needs classes."
+            f"Invalid classes inferred from unique values of `{what}`. Unknown label type: continuous: a label is no "
+            "whole number, and a classifier needs classes."
         )
     return labels
 
@@ -179,7 +179,7 @@ def compare_classes(labels: np.ndarray, classes: np.ndarray) -> None:
     n_seen = len(np.unique(labels))
     if 0 < n_seen < len(classes):
         settings.warn(
-            f"Training goes on with a model of {len(classes)} classes on labels of {n_seen}: the model keeps its classes."
+            f"Training goes on with a model of {len(classes)} classes on labels of {n_seen}: the model keeps its own."
         )
 
 

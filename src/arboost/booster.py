@@ -104,12 +104,13 @@ class Booster:
         data = self._take_features(dtrain)
         self._learner.accept(data)
         with self._learner.whole_round():
+            split = None
             if fobj is not None:
                 margin = self._shape(self._learner.training_margins(data).copy(), False)
-                grad, hess = gradients(fobj, iteration, margin, dtrain)
+                grad, hess, split = gradients(fobj, iteration, margin, dtrain)
             shape = (dtrain.num_row(), self._learner.n_outputs)
-            arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
-            self._learner.boost(data, *arrays)
+            grad, hess = (self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess)))
+            self._learner.boost(data, grad, hess, split)
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -456,7 +457,7 @@ class Booster:
             raise TypeError(f"rounds are chosen by an integer or a slice, got {type(val).__name__}")
         if not chosen:
             raise XGBoostError(
-                f"Invalid slice {val.start}:{val.stop} of {n} rounds. Empty slice is not allowed: it must begin at a round "
+                f"Invalid slice {val} of {n} rounds. Empty slice is not allowed: it must begin at a round "
                 ">= 0 and end after it."
             )
         part = copy.copy(self)

@@ -15,7 +15,7 @@ from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
 from arboost.boosters.update import TreeReviser, start_update
-from arboost.boosters.vector import VectorTrainer
+from arboost.boosters.vector import Gradients, VectorTrainer
 from arboost.kernels.cpu import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
@@ -397,18 +397,23 @@ class Learner:
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         self._boost(data, session, margin, self._leaf_solver(data.info))
 
-    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
-        """One round of boosting on given gradients (n, K)."""
+    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
+        """One round of boosting on given gradients (n, K); `split`: others, (n, J), to find splits on."""
         self._prepare(data, estimate=False)
         if self._is_blank(data):
             self._add_blank_round(data)
             return
         session = self._session_for(data)
+        if split is not None and not isinstance(session.trainer, VectorTrainer):
+            raise XGBoostError(
+                "split_grad is for trees with vectors in their leaves, of several outputs: set "
+                "multi_strategy='multi_output_tree', or let split_grad return None."
+            )
         session.g[:], session.h[:] = grad.T, hess.T
         label = data.info.label
         if label is not None and label.shape == grad.shape and lacks_labels(label):
             session.g[np.isnan(label.T)] = session.h[np.isnan(label.T)] = 0.0
-        self._boost(data, session, self.margins(data), self._leaf_solver(data.info))
+        self._boost(data, session, self.margins(data), self._leaf_solver(data.info), split)
 
     def _is_blank(self, data: DMatrix) -> bool:
         """Whether no worker has any row."""
@@ -447,7 +452,14 @@ class Learner:
 
         return solver
 
-    def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
+    def _boost(
+        self,
+        data: DMatrix,
+        session: _Session,
+        margin: np.ndarray,
+        solver: LeafSolver | None,
+        split: Gradients | None = None,
+    ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         if isinstance(session.trainer, LinearTrainer):
             assert isinstance(self.model, LinearModel)
@@ -459,7 +471,12 @@ class Learner:
             self._revise(data, session.trainer, session.g, session.h)
             return
         try:
-            trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
+            args = (session.g, session.h, margin, key, solver)
+            if isinstance(session.trainer, VectorTrainer) and split is not None:
+                by_target = (np.ascontiguousarray(split[0].T), np.ascontiguousarray(split[1].T))
+                trees, targets = session.trainer.grow_round(*args, by_target)
+            else:
+                trees, targets = session.trainer.grow_round(*args)
         except BaseException:
             # the round is lost, the model is whole: margins that hold half a round are made anew when needed
             self._margins.pop(data, None)

@@ -280,7 +280,8 @@ def read_frame(data: Any, missing: float = np.nan) -> RawData:
         )
     if any(column.is_sparse for column in columns):
         settings.warn(
-            "Sparse arrays from pandas are converted into dense. To train on the stored entries alone, pass a SciPy matrix."
+            "Sparse arrays from pandas are converted into dense. To train on the stored entries alone, pass a SciPy "
+            "matrix."
         )
     raw: RawData
     dtypes = {column.dtype for column in columns}
