@@ -105,12 +105,13 @@ class Booster:
         data = self._take_features(dtrain)
         self._learner.accept(data)
         with self._learner.whole_round():
+            split = None
             if fobj is not None:
                 margin = self._shape(self._learner.training_margins(data).copy(), False)
-                grad, hess = gradients(fobj, iteration, margin, dtrain)
+                grad, hess, split = gradients(fobj, iteration, margin, dtrain)
             shape = (dtrain.num_row(), self._learner.n_outputs)
-            arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
-            self._learner.boost(data, *arrays)
+            grad, hess = (self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess)))
+            self._learner.boost(data, grad, hess, split)
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
@@ -230,6 +231,7 @@ class Booster:
             )
         data = self._aligned(data, validate_features)
         self._check_width(data.num_col())
+        data.info.check_groups()
         trees, n_rounds = self._trees_of(iteration_range)
         if pred_leaf:
             return self._predict_leaves(data, trees, n_rounds, strict_shape)
@@ -256,6 +258,8 @@ class Booster:
         if predict_type not in ("value", "margin"):
             raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
         learner = self._learner
+        if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
+            data = data.reshape(-1, 1)
         if type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
@@ -333,7 +337,7 @@ class Booster:
 
     @feature_names.setter
     def feature_names(self, names: Sequence[str] | None) -> None:
-        self._feature_names = None if names is None else list(names)
+        self._feature_names = self._per_feature("feature names", names)
 
     @property
     def feature_types(self) -> list[str] | None:
@@ -342,7 +346,16 @@ class Booster:
 
     @feature_types.setter
     def feature_types(self, types: Sequence[str] | None) -> None:
-        self._feature_types = None if types is None else list(types)
+        self._feature_types = self._per_feature("feature types", types)
+
+    def _per_feature(self, what: str, values: Sequence[str] | None) -> list[str] | None:
+        """One string for every feature of the model, if it knows how many there are."""
+        n_features = self._learner.n_features
+        if values is not None and n_features and len(values) != n_features:
+            raise XGBoostError(
+                f"{what} must have the same length as the number of features, expected {n_features}, got {len(values)}"
+            )
+        return None if values is None else list(values)
 
     def num_features(self) -> int:
         """Number of features the model was trained on."""
@@ -440,17 +453,20 @@ class Booster:
             ends = (val.start, val.stop) if isinstance(val, slice) else (None, None)
             start, stop = (None if end is Ellipsis else end for end in ends)
             step = val.step if isinstance(val, slice) else None
-            if stop is not None and stop > n:
+            if (stop is not None and stop > n) or (start is not None and start > n):
                 raise IndexError("Layer index out of range")
             if step is not None and step < 1:
-                raise ValueError("the step of a slice of rounds must be positive")
+                raise XGBoostError(f"Invalid slice: its step must be >= 1, got {step}.")
             chosen = range(*slice(start, stop, step).indices(n))
         elif isinstance(val, tuple):
             raise ValueError("Only supports slicing through 1 dimension: a model is a row of rounds.")
         else:
             raise TypeError(f"rounds are chosen by an integer or a slice, got {type(val).__name__}")
         if not chosen:
-            raise XGBoostError("Empty slice is not allowed.")
+            raise XGBoostError(
+                f"Invalid slice {val} of {n} rounds. Empty slice is not allowed: it must begin at a round "
+                ">= 0 and end after it."
+            )
         part = copy.copy(self)
         part._learner.model = self._learner.model.slice_rounds(chosen)
         part._learner.forget_data()

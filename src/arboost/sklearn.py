@@ -408,7 +408,7 @@ class XGBModel(BaseEstimator):
     def _check_width(self, X: Any) -> None:
         """The wrong number of dimensions or columns, in scikit-learn's words and XGBoost's."""
         shape: tuple = getattr(X, "shape", ())
-        if len(shape) == 1:
+        if len(shape) == 1 and self.n_features_in_ != 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array of {shape[0]} values instead. Reshape your data: X.reshape(-1, 1) "
                 "if it has one feature, X.reshape(1, -1) if it is one row."
@@ -590,6 +590,7 @@ class XGBClassifier(ClassifierMixin, XGBModel):
         if model is not None:
             classes, are_stored = fitting.model_classes(model)
             if are_stored or np.isin(labels, classes).all():
+                fitting.compare_classes(labels, classes)
                 return classes
         return fitting.find_classes(labels)
 
@@ -663,7 +664,10 @@ class XGBClassifier(ClassifierMixin, XGBModel):
 class XGBRegressor(RegressorMixin, XGBModel):
     """Gradient boosting for regression, also of several targets at once."""
 
-    # scikit-learn's tag `multi_output` stays off: it promises float64 for several targets; XGBoost's dtype is float32
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @positional_with_warning
     def __init__(self, *, objective: str | Callable | None = "reg:squarederror", **kwargs: Any) -> None:
@@ -727,6 +731,8 @@ class XGBRanker(XGBModel):
     @positional_with_warning
     def __init__(self, *, objective: str | Callable = "rank:ndcg", **kwargs: Any) -> None:
         super().__init__(objective=objective, **kwargs)
+        if isinstance(objective, str) and "rank:" not in objective:
+            raise ValueError(f"please use XGBRanker for ranking task: its objective is rank:..., not {objective!r}.")
 
     @positional_with_warning
     def fit(

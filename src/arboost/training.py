@@ -384,6 +384,7 @@ def cv(
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
+    dtrain.info.check_groups()
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,

@@ -4,7 +4,7 @@
 and is dropped with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -192,7 +192,11 @@ class TreeTrainer:
         """Take new values of parameters that may change between rounds."""
         self._params = params
         eta = float(np.float32(params.eta) / np.float32(params.num_parallel_tree))
-        self._grower.set_params(params._replace(eta=eta))
+        for grower in self._all_growers():
+            grower.set_params(params._replace(eta=eta))
+
+    def _all_growers(self) -> Iterable[Grower]:
+        return (self._grower,)
 
     def grow_round(
         self, g: np.ndarray, h: np.ndarray, margin: np.ndarray, key: int, solver: LeafSolver | None

@@ -15,7 +15,8 @@ from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
 from arboost.boosters.update import TreeReviser, start_update
-from arboost.boosters.vector import VectorTrainer
+from arboost.boosters.vector import Gradients, VectorTrainer
+from arboost.kernels.cpu import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
 from arboost.matrix.categories import Categories
@@ -24,10 +25,11 @@ from arboost.matrix.meta import MetaInfo
 from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
-from arboost.runtime import rng
+from arboost.runtime import rng, settings
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
+from arboost.tree.model import Tree
 
 
 @dataclass
@@ -259,6 +261,7 @@ class Learner:
         n_columns = data.num_col()
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
+        data.info.check_groups()
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
@@ -324,8 +327,6 @@ class Learner:
     def _prepare(self, data: DMatrix, estimate: bool) -> None:
         """Check `data` against the model and fix the intercept before the first tree."""
         self.accept(data)
-        if data.num_row() == 0:
-            raise XGBoostError("There is nothing to train on: the data has no rows.")
         _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
         is_linear = isinstance(self.model, LinearModel)
         self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
@@ -333,6 +334,8 @@ class Learner:
             return
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
+        elif estimate and self._is_blank(data):
+            self.base_score = self.loss.blank_base_score(self.n_outputs)
         elif estimate:
             self.loss.check_info(data.info)
             self.base_score = self.loss.base_score_of(self.ctx, data.info)
@@ -414,6 +417,9 @@ class Learner:
         loss = custom or self.loss
         self._prepare(data, estimate=custom is None)
         self._check_classes(loss)
+        if self._is_blank(data):
+            self._add_blank_round(data)
+            return
         self._check_targets(data, (self.n_label_columns,))
         session = self._session_for(data)
         info = data.info
@@ -426,15 +432,46 @@ class Learner:
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         self._boost(data, session, margin, self._leaf_solver(data.info))
 
-    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
-        """One round of boosting on given gradients (n, K)."""
+    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
+        """One round of boosting on given gradients (n, K); `split`: others, (n, J), to find splits on."""
         self._prepare(data, estimate=False)
+        if self._is_blank(data):
+            self._add_blank_round(data)
+            return
         session = self._session_for(data)
+        if split is not None and not isinstance(session.trainer, VectorTrainer):
+            raise XGBoostError(
+                "split_grad is for trees with vectors in their leaves, of several outputs: set "
+                "multi_strategy='multi_output_tree', or let split_grad return None."
+            )
         session.g[:], session.h[:] = grad.T, hess.T
         label = data.info.label
         if label is not None and label.shape == grad.shape and lacks_labels(label):
             session.g[np.isnan(label.T)] = session.h[np.isnan(label.T)] = 0.0
-        self._boost(data, session, self.margins(data), self._leaf_solver(data.info))
+        self._boost(data, session, self.margins(data), self._leaf_solver(data.info), split)
+
+    def _is_blank(self, data: DMatrix) -> bool:
+        """Whether no worker has any row."""
+        return sums.count_rows(self.ctx, data.num_row()) == 0
+
+    def _add_blank_round(self, data: DMatrix) -> None:
+        """A round that adds nothing: there are no rows to learn from."""
+        model, params = self.model, self.tree_params
+        if data not in self._margins:  # once for a training
+            settings.warn("Empty dataset: there are no rows to learn from, so the rounds add nothing.")
+        if isinstance(model, LinearModel):
+            blank = np.zeros((self.n_features + 1, self.n_outputs), np.float32)
+            model.add_weights(model.weights if len(model.weights) else blank)
+        elif model.waiting is not None:
+            chosen = model.waiting.trees_of(model.n_rounds, model.n_rounds + 1)
+            model.take_back(model.waiting.trees[chosen], model.waiting.tree_info[chosen])
+        else:
+            n_vector = self.n_outputs if self._grows_vectors else 0
+            targets = [0] if n_vector else list(range(self.n_outputs))
+            targets = [target for target in targets for _ in range(params.num_parallel_tree)]
+            model.num_parallel_tree = params.num_parallel_tree
+            model.add_round([Tree.blank(self.n_features, n_vector) for _ in targets], targets)
+        self.margins(data)
 
     def _leaf_solver(self, info: MetaInfo) -> LeafSolver | None:
         """How leaves are found where the objective has its own way, also with a custom objective's gradients.
@@ -450,7 +487,14 @@ class Learner:
 
         return solver
 
-    def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
+    def _boost(
+        self,
+        data: DMatrix,
+        session: _Session,
+        margin: np.ndarray,
+        solver: LeafSolver | None,
+        split: Gradients | None = None,
+    ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         if isinstance(session.trainer, LinearTrainer):
             assert isinstance(self.model, LinearModel)
@@ -462,7 +506,12 @@ class Learner:
             self._revise(data, session.trainer, session.g, session.h)
             return
         try:
-            trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
+            args = (session.g, session.h, margin, key, solver)
+            if isinstance(session.trainer, VectorTrainer) and split is not None:
+                by_target = (np.ascontiguousarray(split[0].T), np.ascontiguousarray(split[1].T))
+                trees, targets = session.trainer.grow_round(*args, by_target)
+            else:
+                trees, targets = session.trainer.grow_round(*args)
         except BaseException:
             # the round is lost, the model is whole: margins that hold half a round are made anew when needed
             self._margins.pop(data, None)
@@ -490,6 +539,8 @@ class Learner:
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
         self.accept(data)
+        if self._is_blank(data):
+            return [(metric.name, metric.blank_value) for metric in self.metrics]
         prediction = self.loss.eval_transform(self.margins(data), self.ctx)
         return [(metric.name, metric.evaluate_info(self.ctx, prediction, data.info)) for metric in self.metrics]
 

@@ -7,7 +7,7 @@ not float32 CSR, the stored entries are converted once.) New kinds of input are 
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from arboost.kernels.cpu import binning, sketch
 from arboost.matrix.categories import Categories
 from arboost.matrix.lent import plain_view
 from arboost.matrix.sparse import read_sparse
+from arboost.runtime import settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
@@ -366,6 +367,9 @@ def adapt(data: Any, missing: float | None = None) -> RawData:
     for matches, convert in _CONVERTERS:
         if matches(data):
             return convert(data, absent)
+    settings.warn(f"Unknown data type: {type(data)}, trying to convert it to an array.")
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, Mapping | str | bytes):
+        return _from_sequence(list(data), absent)
     hint = " To read data batch by batch, subclass arboost.DataIter." if isinstance(data, Iterator) else ""
     raise TypeError(
         f"Not supported type for data: {type(data)}. Pass a NumPy array, a nested list, a data frame or a SciPy sparse "

@@ -233,6 +233,7 @@ class DMatrix:
 
     # ---- meta information ----
 
+    @positional_with_warning
     def set_info(
         self,
         *,
@@ -386,7 +387,10 @@ class DMatrix:
         return scipy.sparse.csr_matrix(arrays, shape=(self.num_row(), self.num_col()))
 
     def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
-        """(offsets, cuts) of the bins that training made; each feature's cuts begin with a value below its minimum."""
+        """(offsets, cuts) of the bins that training made.
+
+        A feature's cuts begin with a value below its minimum; those of categories are their codes.
+        """
         kept = self._cuts
         cuts = self._page.cuts if self._page is not None else None if kept is None else kept[1]
         if cuts is None:
@@ -394,8 +398,14 @@ class DMatrix:
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
                 "generated during training."
             )
-        values = np.insert(cuts.values, cuts.ptr[:-1], cuts.min_values)
-        return cuts.ptr.astype(np.uint64) + np.arange(cuts.n_features + 1, dtype=np.uint64), values
+        parts = [
+            np.arange(b - a, dtype=np.float32) if is_category else np.append(low, cuts.values[a:b])
+            for a, b, low, is_category in zip(
+                cuts.ptr, cuts.ptr[1:], cuts.min_values, cuts.is_categorical, strict=False
+            )
+        ]
+        sizes = [len(part) for part in parts]
+        return np.append(0, np.cumsum(sizes)).astype(np.uint64), _concatenate(parts, np.float32)
 
     def save_binary(self, fname: str | os.PathLike, silent: bool = True) -> None:
         """Write the data with all that was set to a file that `DMatrix(fname)` reads.
@@ -537,7 +547,8 @@ class QuantileDMatrix(DMatrix):
     def _cuts_of(self, ref: DMatrix) -> Cuts:
         if ref.num_col() != self.num_col():
             raise XGBoostError(
-                f"The number of features must be the same as in `ref`: {self.num_col()} and {ref.num_col()}."
+                "Invalid ref DMatrix, different number of features. The data has "
+                f"{self.num_col()}, `ref` has {ref.num_col()}."
             )
         return ref._cuts_for(self._ctx, self.max_bin)
 

@@ -15,6 +15,7 @@ from arboost.kernels.cpu import binning
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData
 from arboost.matrix.categories import Categories, as_category_values
 from arboost.matrix.sparse import check_indices
+from arboost.runtime import settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
@@ -280,6 +281,11 @@ def read_frame(data: Any, missing: float = np.nan) -> RawData:
             "DataFrame.dtypes for data must be int, float, bool or category. When categorical type is supplied, the "
             "DMatrix parameter `enable_categorical` must be set to `True`. Invalid columns: " + "; ".join(invalid)
         )
+    if any(column.is_sparse for column in columns):
+        settings.warn(
+            "Sparse arrays from pandas are converted into dense. To train on the stored entries alone, pass a SciPy "
+            "matrix."
+        )
     raw: RawData
     dtypes = {column.dtype for column in columns}
     if n_rows * len(columns) <= CHUNK_VALUES and len(dtypes) == 1 and None not in dtypes and _is_pandas(data):
@@ -340,12 +346,14 @@ class _Opened:
         why: str = "",
         categories: np.ndarray | None = None,
         dtype: Any = None,
+        is_sparse: bool = False,
     ):
         self._make = make
         self.type = kind
         self.why = why
         self.categories = categories
         self.dtype = dtype  # of a column that NumPy holds
+        self.is_sparse = is_sparse
 
     def values(self) -> Column:
         assert self._make is not None
@@ -424,7 +432,7 @@ def _open_series(name: str, series: Any) -> _Opened:
     if hasattr(dtype, "subtype") and hasattr(array, "sp_values"):
         kind = _feature_type(dtype.subtype.kind)
         if kind is not None:
-            return _Opened(lambda: _open_sparse(array), kind)
+            return _Opened(lambda: _open_sparse(array), kind, is_sparse=True)
     kind = _feature_type(getattr(dtype, "kind", "O"))
     if kind is None:
         return _Opened(None, "", f"{dtype}{_advice(getattr(dtype, 'kind', 'O'))}")

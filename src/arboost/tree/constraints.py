@@ -32,7 +32,8 @@ def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) ->
         ) from None
     if len(directions) > n_features:
         raise XGBoostError(
-            f"The size of monotone_constraints, {len(directions)}, is larger than the number of features, {n_features}."
+            "The size of monotone_constraints should be less or equal to the number of features. It is "
+            f"{len(directions)}, there are {n_features}."
         )
     vector = np.zeros(n_features, np.int64)
     vector[: len(directions)] = directions

@@ -111,7 +111,7 @@ class VectorGrower(TreeGrower):
         sums = self._sums[:n]
         vector.hand_down(nodes, np.arange(n, dtype=np.int32), sums, self._left_sums, 0, n)
         is_leaf = nodes["left"] < 0
-        weights = self._weights(sums)
+        weights = self._weights(sums, self._units)
         weights[is_leaf] *= np.float32(self._params.eta)
         feature = np.where(is_leaf, 0, nodes["feature"]).astype(np.int32)
         place = np.where(is_leaf, 0, cuts.ptr[feature] + nodes["bin"])
@@ -132,10 +132,28 @@ class VectorGrower(TreeGrower):
         )
         return self._grown(tree, nodes, last_splits)
 
-    def _weights(self, sums: np.ndarray) -> np.ndarray:
+    def set_weights(self, grown: GrownTree, gradients: VectorGradients) -> None:
+        """Give a tree, all of whose rows were partitioned, the weights that other gradients than its own ask for.
+
+        Splits, gains and covers stay; the targets of the weights are those of `gradients`.
+        """
+        tree = grown.tree
+        rows, leaf_ptr = self.leaf_rows(grown)
+        sums = np.zeros((tree.n_nodes, 2 * len(gradients.targets)), np.int64)
+        for leaf, first, last in zip(grown.leaves, leaf_ptr, leaf_ptr[1:], strict=False):
+            if first < last:  # to `totals` no rows are all rows
+                sums[leaf] = gradients.totals(self._ctx, rows[first:last])
+        for node in range(tree.n_nodes - 1, 0, -1):  # children come after their parents
+            sums[tree.parent[node]] += sums[node]
+        is_leaf = tree.left < 0
+        weights = self._weights(sums, gradients.units)
+        weights[is_leaf] *= np.float32(self._params.eta)
+        tree.base_weight, tree.vectors = weights, np.where(is_leaf[:, None], weights, np.float32(0))
+
+    def _weights(self, sums: np.ndarray, units: np.ndarray) -> np.ndarray:
         """(n_nodes, K) float32: the best weight of every target, as kernels/scalar.py's `leaf_weight` has it."""
         p, reg = self._params, self._reg
-        g, h = sums[:, 0::2] * self._units[:, 0], sums[:, 1::2] * self._units[:, 1]
+        g, h = sums[:, 0::2] * units[:, 0], sums[:, 1::2] * units[:, 1]
         shrunk = np.sign(g) * np.maximum(np.abs(g) - p.reg_alpha, 0.0)
         counts = (h > 0.0) & (h >= p.min_child_weight)
         weights = np.zeros(g.shape)
