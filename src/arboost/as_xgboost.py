@@ -2,8 +2,8 @@
 
     python -m arboost.as_xgboost script.py [arguments]      (also -m module, -c code)
 
-`xgboost` and its modules become mirrors: they read and write the names of our modules, so that a tool that patches
-`xgboost.train` patches `arboost.train` too. What XGBoost alone has, its version and private names, is theirs. Our
+`xgboost` and its modules become mirrors: they have the names of our modules, and a tool that patches `xgboost.train`
+patches `arboost.train` too. What XGBoost alone has, its version and private names, is theirs. Our
 classes say `xgboost.core` and the like as their module, but pickles name their true home and load anywhere.
 """
 
@@ -153,14 +153,16 @@ def _pass_on() -> None:
 
 
 class _Mirror(ModuleType):
-    """A module of XGBoost's name that reads and writes the names of one of ours.
+    """A module of XGBoost's name with the names of one of ours; what is written to it is written to ours too.
 
-    Its own are only what the import system sets (`__spec__`, submodules) and what `_extras` adds.
+    It holds the names itself, because tools that patch look into a module's `__dict__`; names that ours makes on first
+    use are asked for. Its own alone are dunder names, its submodules and the `extras`.
     """
 
     def __init__(self, name: str, twin: ModuleType, extras: dict[str, Any]) -> None:
         super().__init__(name, twin.__doc__)
-        self.__dict__.update(extras, _twin=twin, __file__=twin.__file__)
+        shared = {key: value for key, value in vars(twin).items() if not key.startswith("__") and key not in _MODULES}
+        self.__dict__.update(shared, **extras, _twin=twin, _own={*extras, "_twin", "_own"}, __file__=twin.__file__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in ("__all__", "__annotations__"):
@@ -172,20 +174,21 @@ class _Mirror(ModuleType):
         except AttributeError:
             raise AttributeError(f"module {self.__name__!r} (arboost) has no attribute {name!r}") from None
 
+    def _is_shared(self, name: str, value: Any) -> bool:
+        return not (name.startswith("__") or name in self._own or isinstance(value, _Mirror))
+
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("__") or name in self.__dict__ or isinstance(value, _Mirror):
-            super().__setattr__(name, value)
-        else:
+        super().__setattr__(name, value)
+        if self._is_shared(name, value):
             setattr(self._twin, name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name in self.__dict__:
-            super().__delattr__(name)
-        else:
+        value = self.__dict__.pop(name, None)
+        if self._is_shared(name, value):
             delattr(self._twin, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.__dict__, *dir(self._twin)} - {"_twin"})
+        return sorted({*self.__dict__, *dir(self._twin)} - {"_twin", "_own"})
 
     def __reduce__(self) -> tuple[Callable, tuple[str]]:  # functions sent to other processes refer to modules
         return importlib.import_module, (self.__name__,)
@@ -256,12 +259,21 @@ def _extras(name: str) -> dict[str, Any]:
 
 
 class _NoLibrary:
-    """Stands for XGBoost's compiled library, `core._LIB`: every function is refused by its name."""
+    """Stands for XGBoost's compiled library, `core._LIB`.
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(
-            f"xgboost.core._LIB.{name}: there is no compiled XGBoost library, arboost is installed as xgboost."
-        )
+    Its functions seem to exist, since tools look for some to tell old versions, and are refused by name when called.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., NoReturn]:
+        if not name.startswith("XG"):
+            raise AttributeError(f"xgboost.core._LIB has no attribute {name!r}")
+
+        def refuse(*_: Any) -> NoReturn:
+            raise XGBoostError(
+                f"xgboost.core._LIB.{name}: there is no compiled XGBoost library, arboost is installed as xgboost."
+            )
+
+        return refuse
 
     def __repr__(self) -> str:
         return "<no compiled XGBoost library: arboost is installed as xgboost>"
