@@ -29,7 +29,7 @@ from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 __all__ = ["CVPack", "cv", "train"]
 
@@ -108,7 +108,7 @@ def train(
     ...     booster = stopped.booster
     """
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     watched = _checked_evals(evals)
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),
@@ -206,8 +206,10 @@ def _interrupted(booster: Booster, container: CallbackContainer, evals_result: E
 def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DMatrix, str]]:
     checked = []
     for pair in evals or ():
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], DMatrix):
-            raise TypeError("Invalid type for the `evals`: it is a list of (DMatrix, name) pairs.")
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"Invalid type for the `evals`: a list of (DMatrix, name) pairs, got {type_name(pair)} in it.")
+        if not isinstance(pair[0], DMatrix):
+            raise TypeError(f"Invalid type for the `evals`: expected a DMatrix of arboost, got {type_name(pair[0])}.")
         checked.append((pair[0], str(pair[1])))
     return checked
 
@@ -377,7 +379,7 @@ def cv(
     if isinstance(dtrain, QuantileDMatrix):
         raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,
