@@ -62,14 +62,13 @@ def run(folder: Path, *arguments: str, fails: bool = False) -> subprocess.Comple
     return ran
 
 
-def run_code(folder: Path, code: str, *arguments: str, **options: bool) -> str:
-    """Run a program offline; what it printed."""
+def run_code(folder: Path, code: str, before: str = "") -> str:
+    """Run a program offline, `before` first; what it printed."""
     program = folder / "program.py"
-    program.write_text(OFFLINE + textwrap.dedent(code), encoding="utf-8")
-    ran = run(folder, *(arguments or ("-W", "ignore")), str(program), **options)
-    return ran.stdout + (ran.stderr if options.get("fails") else "")
+    program.write_text(OFFLINE + before + textwrap.dedent(code), encoding="utf-8")
+    return run(folder, "-W", "ignore", str(program)).stdout
 
 
 def run_tool(folder: Path, code: str) -> str:
     """Run code of a tool with arboost installed as xgboost, `X`, `y`, `score`, and three models made; its output."""
-    return run_code(folder, INSTALL + MODELS + textwrap.dedent(code))
+    return run_code(folder, code, before=INSTALL + MODELS)

@@ -199,7 +199,12 @@ class _Finder(importlib.metadata.DistributionFinder, importlib.abc.Loader):
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         package, _, module = fullname.partition(".")
-        if package != "xgboost" or module.partition(".")[0] not in _MODULES or not is_installed() or not _is_here(module):
+        if (
+            package != "xgboost"
+            or module.partition(".")[0] not in _MODULES
+            or not is_installed()
+            or not _is_here(module)
+        ):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, origin="arboost", is_package=_has_parts(module))
 
@@ -302,7 +307,7 @@ def _portable_reduce(owner: type) -> Callable[[Any, Any], Any]:
     """`__reduce_ex__` that names the true home of a renamed class, so that the pickle loads without this module."""
 
     def __reduce_ex__(self: Any, protocol: Any) -> Any:
-        reduced = super(owner, self).__reduce_ex__(max(protocol, 2))
+        reduced = super(owner, self).__reduce_ex__(max(protocol, 2))  # type: ignore[arg-type]
         home = _homes.get(type(self))
         if home is None or not isinstance(reduced, tuple):
             return reduced

@@ -149,7 +149,9 @@ def _check_callback(callback: Any) -> None:
     missing = [name for name in _METHODS if not callable(getattr(callback, name, None))]
     if missing or isinstance(callback, type):
         what = "a class, not an object of it" if isinstance(callback, type) else f"it has no `{missing[0]}`"
-        raise TypeError(f"callback must be an instance of `TrainingCallback`, or have its methods: {callback!r} ({what}).")
+        raise TypeError(
+            f"callback must be an instance of `TrainingCallback`, or have its methods: {callback!r} ({what})."
+        )
 
 
 def _same_kind(model: Any, returned: Any, method: str) -> Any:

@@ -207,7 +207,9 @@ def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DM
     checked = []
     for pair in evals or ():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise TypeError(f"Invalid type for the `evals`: a list of (DMatrix, name) pairs, got {type_name(pair)} in it.")
+            raise TypeError(
+                f"Invalid type for the `evals`: a list of (DMatrix, name) pairs, got {type_name(pair)} in it."
+            )
         if not isinstance(pair[0], DMatrix):
             raise TypeError(f"Invalid type for the `evals`: expected a DMatrix of arboost, got {type_name(pair[0])}.")
         checked.append((pair[0], str(pair[1])))
