@@ -141,8 +141,8 @@ def test_flaml(tmp_path):
         import flaml
         for task, label in (("classification", y), ("regression", score)):
             search = flaml.AutoML()
-            names = ["xgboost", "xgb_limitdepth"]
-            search.fit(X, label, task=task, estimator_list=names, max_iter=4, verbose=0, n_jobs=1, eval_method="holdout")
+            options = {"max_iter": 4, "verbose": 0, "n_jobs": 1, "eval_method": "holdout"}
+            search.fit(X, label, task=task, estimator_list=["xgboost", "xgb_limitdepth"], **options)
             assert type(search.model.estimator).__module__ == "xgboost.sklearn"
             assert len(search.predict(X)) == len(X)
         """,

@@ -164,7 +164,7 @@ def test_container_takes_whatever_has_the_methods():
 
 
 def test_container_refuses():
-    with pytest.raises(TypeError, match="instance of `TrainingCallback`.*no `before_training`"):
+    with pytest.raises(TypeError, match=r"instance of `TrainingCallback`.*no `before_training`"):
         callback.CallbackContainer([print])
     with pytest.raises(TypeError, match="a class, not an object"):
         callback.CallbackContainer([callback.EvaluationMonitor])
