@@ -27,7 +27,7 @@ from arboost.objective import custom_scores, gradients
 from arboost.predict import shap
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 Gradients = tuple[np.ndarray, np.ndarray]
 CustomObjective = Callable[[np.ndarray, DMatrix], Gradients]
@@ -56,7 +56,7 @@ class Booster:
     ) -> None:
         for data in cache or ():
             if not isinstance(data, DMatrix):
-                raise TypeError(f"invalid cache item: {type(data).__name__}")
+                raise TypeError(f"invalid cache item: expected a DMatrix of arboost, got {type_name(data)}")
         self._attributes: dict[str, str] = {}
         self._feature_names: list[str] | None = None
         self._feature_types: list[str] | None = None
@@ -154,7 +154,7 @@ class Booster:
         for data, name in evals:
             self._check_matrix(data, "evaluation data")
             if not isinstance(name, str):
-                raise TypeError(f"expected string for the name of evaluation data, got {type(name).__name__}")
+                raise TypeError(f"expected string for the name of evaluation data, got {type_name(name)}")
             scores += [(name, metric, value) for metric, value in self._learner.evaluate(self._aligned(data))]
         if feval is not None:
             for data, name in evals:
@@ -224,7 +224,7 @@ class Booster:
             contributions and interactions.
         """
         if not isinstance(data, DMatrix):
-            raise TypeError(f"Expecting data to be a DMatrix object, got: {type(data)}")
+            raise TypeError(f"Expecting data to be a DMatrix object of arboost, got: {type_name(data)}")
         if sum(map(bool, (output_margin, pred_leaf, pred_contribs, pred_interactions))) > 1:
             raise ValueError(
                 "One type of prediction at a time: output_margin, pred_leaf, pred_contribs or pred_interactions."
@@ -434,7 +434,7 @@ class Booster:
     @staticmethod
     def _check_matrix(data: Any, what: str) -> None:
         if not isinstance(data, DMatrix):
-            raise TypeError(f"invalid {what}: expected a DMatrix, got {type(data).__name__}")
+            raise TypeError(f"invalid {what}: expected a DMatrix of arboost, got {type_name(data)}")
 
     # ---- rounds and attributes ----
 
@@ -461,7 +461,7 @@ class Booster:
         elif isinstance(val, tuple):
             raise ValueError("Only supports slicing through 1 dimension: a model is a row of rounds.")
         else:
-            raise TypeError(f"rounds are chosen by an integer or a slice, got {type(val).__name__}")
+            raise TypeError(f"rounds are chosen by an integer or a slice, got {type_name(val)}")
         if not chosen:
             raise XGBoostError(
                 f"Invalid slice {val} of {n} rounds. Empty slice is not allowed: it must begin at a round "
@@ -568,6 +568,9 @@ class Booster:
 
     def load_model(self, fname: "str | os.PathLike[str] | bytearray | bytes") -> None:
         """Load a model of ours or XGBoost's from a path or a buffer; everything in it is checked."""
+        if not isinstance(fname, str | os.PathLike | bytes | bytearray):
+            hint = "; give its save_raw()" if hasattr(fname, "save_raw") else ""
+            raise TypeError(f"a model is a path, bytes or a Booster of arboost, got {type_name(fname)}{hint}")
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         self._from_saved(saved)
         self._warn_of_attributes()

@@ -70,6 +70,9 @@ class TrainingCallback:
         return False
 
 
+_METHODS = ("before_training", "after_training", "before_iteration", "after_iteration")
+
+
 class CallbackContainer:
     """Runs a list of callbacks, evaluates after each round, and keeps the history.
 
@@ -93,8 +96,7 @@ class CallbackContainer:
         is_cv: bool = False,
     ) -> None:
         for callback in callbacks:
-            if not isinstance(callback, TrainingCallback):
-                raise TypeError(f"callback must be an instance of `TrainingCallback`, got {callback!r}.")
+            _check_callback(callback)
         if metric is not None and not callable(metric):
             raise TypeError(
                 f"metric must be callable, got {metric!r}; names of metrics go into the parameter `eval_metric`."
@@ -152,6 +154,16 @@ def _warn_of_repeated(names: list[str]) -> None:
             f"Evaluated more than once under one name: {', '.join(repeated)}. Their scores share one list of "
             "`evals_result`, and early stopping looks at the last of them. Give every entry of `evals`, and a custom "
             "metric, a name of its own."
+        )
+
+
+def _check_callback(callback: Any) -> None:
+    """Whatever has the methods will do: tools bring callbacks that are made for XGBoost's class."""
+    missing = [name for name in _METHODS if not callable(getattr(callback, name, None))]
+    if missing or isinstance(callback, type):
+        what = "a class, not an object of it" if isinstance(callback, type) else f"it has no `{missing[0]}`"
+        raise TypeError(
+            f"callback must be an instance of `TrainingCallback`, or have its methods: {callback!r} ({what})."
         )
 
 

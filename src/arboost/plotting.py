@@ -20,6 +20,7 @@ from arboost.booster import Booster
 from arboost.matrix.categories import Categories
 from arboost.modelio.dump import TreeView
 from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.errors import type_name
 from arboost.runtime.settings import warn
 
 _INK = "#222222"
@@ -52,7 +53,7 @@ def _booster_of(model: Any) -> Booster:
     """The Booster of a Booster or an estimator."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     if not isinstance(booster, Booster):
-        raise ValueError(f"a Booster or an estimator with get_booster() is expected, got {type(model).__name__}")
+        raise ValueError(f"a Booster or an estimator with get_booster() is expected, got {type_name(model)}")
     return booster
 
 
@@ -605,7 +606,7 @@ def _curves_of(source: Any) -> dict[str, list[_Curve]]:
     if callable(getattr(source, "evals_result", None)):
         source = source.evals_result()
     if not isinstance(source, Mapping) and not hasattr(source, "to_dict"):
-        raise TypeError(f"a dict of scores, an estimator or the result of cv is expected, got {type(source).__name__}")
+        raise TypeError(f"a dict of scores, an estimator or the result of cv is expected, got {type_name(source)}")
     table = dict(source) if isinstance(source, Mapping) else source.to_dict("list")
     curves: dict[str, list[_Curve]] = {}
     for key, scores in table.items():

@@ -29,7 +29,7 @@ from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 __all__ = ["CVPack", "cv", "train"]
 
@@ -108,7 +108,7 @@ def train(
     ...     booster = stopped.booster
     """
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     if obj is not None and not callable(obj):
         raise TypeError(f"obj must be a function (margins, dtrain) -> (gradient, hessian), got {obj!r}.")
@@ -209,8 +209,12 @@ def _interrupted(booster: Booster, container: CallbackContainer, evals_result: E
 def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DMatrix, str]]:
     checked = []
     for pair in evals or ():
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], DMatrix):
-            raise TypeError("Invalid type for the `evals`: it is a list of (DMatrix, name) pairs.")
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"Invalid type for the `evals`: a list of (DMatrix, name) pairs, got {type_name(pair)} in it."
+            )
+        if not isinstance(pair[0], DMatrix):
+            raise TypeError(f"Invalid type for the `evals`: expected a DMatrix of arboost, got {type_name(pair[0])}.")
         checked.append((pair[0], str(pair[1])))
     return checked
 
@@ -382,7 +386,7 @@ def cv(
     if isinstance(dtrain, QuantileDMatrix):
         raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     dtrain.info.check_groups()
     container = CallbackContainer(

@@ -28,6 +28,8 @@ FLOORS = [
         "concat",
         "training",
         "callback",
+        "libpath",
+        "_typing",
     },
     {
         "sklearn",
@@ -41,6 +43,8 @@ FLOORS = [
         "trace",
         "report",
         "demo",
+        "as_xgboost",
+        "_xgboost_path",
         "cli",
         "warmup",
         "__main__",

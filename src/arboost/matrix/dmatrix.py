@@ -25,7 +25,7 @@ from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.context import Context, resolve_threads
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 DEFAULT_MAX_BIN = 256
 BUNDLE_AND_SPARSE = (True, True)  # enable_bundle and keep_sparse of a QuantileDMatrix's page
@@ -495,7 +495,7 @@ class QuantileDMatrix(DMatrix):
         self.max_bin = DEFAULT_MAX_BIN if max_bin is None else _whole_number("max_bin", max_bin)
         check_max_bin(self.max_bin)
         if ref is not None and not isinstance(ref, DMatrix):
-            raise TypeError(f"`ref` must be a DMatrix, got {type(ref)}.")
+            raise TypeError(f"`ref` must be a DMatrix of arboost, got {type_name(ref)}.")
         super().__init__(
             data, label, weight=weight, base_margin=base_margin, missing=missing, silent=silent,
             feature_names=feature_names, feature_types=feature_types, nthread=nthread, group=group, qid=qid,
