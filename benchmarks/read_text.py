@@ -1,4 +1,4 @@
-"""Reading text files into a DMatrix: CSV with numbers of 6 and of 17 digits, CSV of small integers, dense and sparse libsvm.
+"""Reading text files into a DMatrix: CSV of 6 and of 17 digits and of small integers, dense and sparse libsvm.
 
 The files are written once to a temporary folder and read from the system's cache, by the libraries in turns.
 """

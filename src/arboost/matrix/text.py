@@ -40,7 +40,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 
 def _text_of(block: bytes, path: str, line: int) -> str:
-    lines = block.replace(b"\r\n", b"\n")
+    lines = block.replace(b"\r\n", b"\n") if b"\r" in block else block
     try:
         return lines.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -131,7 +131,9 @@ def _read_number(text, p, powers):
         p, exponent = _read_exponent(text, p + 1)
         q += exponent
     value = 0.0
-    if w > uint64(0):
+    if q == 0 and n_digits < 16:  # a whole number below 2^53
+        value = np.float64(w)
+    elif w > uint64(0):
         if q < _FIRST_POWER or q > _LAST_POWER:
             return 0.0, int64(GIVEN_UP)
         value, certain = _double_of(w, q, powers)
