@@ -1,51 +1,45 @@
-"""The command line: `python -m arboost compile | demo | parameters | version`.
+"""Compiling ahead of the first fit: small fits that between them reach every kernel.
 
-Every command imports what it needs when it runs, so that `version` stays instant. `compile` runs small fits
-through every path of the engine; Numba keeps the machine code on disk for every later process.
+`python -m arboost compile` is the face of it. What is on disk already is loaded, not compiled again.
 """
 
-import argparse
 import importlib
-import importlib.metadata
 import pkgutil
-import platform
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+KINDS = {"all": "every kernel"}
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
+
+class Compiled(NamedTuple):
+    """What came of compiling."""
+
+    kernels: list[str]  # full names of those that are ready in this process
+    folder: Path | None  # where they are kept
+    n_lost: int  # how many were compiled and could not be kept
+    trouble: str  # why
+
+
+def compile_kinds(kinds: Iterable[str] = ("all",)) -> Compiled:
+    """Compile kernels for this machine, or load them where that was done before.
 
     Parameters
     ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process by default.
+    kinds : iterable of str
+        Names from `KINDS`.
 
     Returns
     -------
-    int
-        The exit status, 0 for success.
+    Compiled
+        The kernels that are ready now, and where they are kept.
     """
-    parser = argparse.ArgumentParser(prog="arboost", description="Gradient-boosted trees with XGBoost's interface.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for name, (_, text) in _COMMANDS.items():
-        commands.add_parser(name, help=text, description=text)
-    run, _ = _COMMANDS[parser.parse_args(argv).command]
-    return run()
-
-
-def compile_kernels() -> list[str]:
-    """Compile the kernels for this machine, or load them where that was done before.
-
-    Returns
-    -------
-    list of str
-        The names of the kernels that are ready now.
-    """
+    unknown = sorted(set(kinds) - set(KINDS))
+    if unknown:
+        raise ValueError(f"unknown kinds of kernels: {', '.join(unknown)}; known are {', '.join(KINDS)}")
     xgb = importlib.import_module("arboost")
     for X, y, params in _small_fits():
         for weight in (None, np.linspace(0.5, 1.5, len(y), dtype=np.float32)):
@@ -56,7 +50,11 @@ def compile_kernels() -> list[str]:
             model.inplace_predict(X)
             model.inplace_predict(X[:1])
     _compile_particular(xgb)
-    return sorted(name for name, function in _kernels() if function.signatures)
+    _compile_text(xgb)
+    folder = importlib.import_module("arboost.kernels.jit").cache_folder()
+    ready = sorted(name for name, function in _kernels() if function.signatures)
+    trouble = "" if folder else "the kernel cache cannot be written"
+    return Compiled(ready, folder, 0 if folder else len(ready), trouble)
 
 
 def _small_fits() -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
@@ -181,46 +179,10 @@ def _kernels() -> Iterator[tuple[str, Any]]:
                 yield f"{found.name}.{name}", value
 
 
-def _compile() -> int:
-    """Fill the kernel cache and say where it is."""
-    folder = importlib.import_module("arboost.kernels.jit").cache_folder()
-    if folder is None:
-        print(
-            "arboost: the kernel cache cannot be written; set ARBOOST_CACHE_DIR to a folder that can", file=sys.stderr
-        )
-        return 1
-    began = time.perf_counter()
-    names = compile_kernels()
-    print(f"{len(names)} kernels ready in {time.perf_counter() - began:.1f} s, kept in {folder}")
-    return 0
-
-
-def _demo() -> int:
-    return int(importlib.import_module("arboost.demo.tour").main())
-
-
-def _parameters() -> int:
-    print(_PARAMETERS_HEADING + importlib.import_module("arboost.params.markdown").as_markdown().rstrip())
-    return 0
-
-
-def _version() -> int:
-    parts = [f"{name} {importlib.metadata.version(name)}" for name in ("arboost", "numpy", "scipy", "numba")]
-    print(", ".join([*parts, f"Python {platform.python_version()}"]))
-    return 0
-
-
-_PARAMETERS_HEADING = """# Parameters
-
-Names, aliases, defaults and bounds are XGBoost's. A value out of bounds is an error that names the bound; an unknown
-name is a warning that suggests the nearest one, or an error under `config_context(strict_parameters=True)`. What is
-not available yet is refused by name. This page is printed by `python -m arboost parameters`.
-
-"""
-
-_COMMANDS = {
-    "compile": (_compile, "compile the kernels for this machine now instead of at the first fit"),
-    "demo": (_demo, "train on the data set shipped with the package and compare with the libraries installed here"),
-    "parameters": (_parameters, "print the table of parameters as Markdown"),
-    "version": (_version, "print the versions of arboost and of what it runs on"),
-}
+def _compile_text(xgb: Any) -> None:
+    """Files of text, long enough not to be read line by line."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, line in (("a.csv", "1,2.5\n"), ("a.libsvm", "1 0:2.5\n")):
+            path = Path(folder) / name
+            path.write_text(line * 20_000)
+            xgb.DMatrix(path)
