@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
+from click.exceptions import Exit
 
 from arboost.cli.options import SETTINGS
 from arboost.cli.show import err
@@ -50,8 +51,9 @@ class _Program(click.RichGroup):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = difflib.get_close_matches(args[0], _MODULE_OF, 1)
-            error.message += f" Did you mean {near[0]!r}?" if near and "Did you mean" not in error.message else ""
-            raise
+            if not near or "Did you mean" in error.message:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what goes wrong becomes a line and an exit status."""
@@ -59,7 +61,7 @@ class _Program(click.RichGroup):
             ctx.meta[_JSON_FLAG] = True
         try:
             status = super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+        except (click.ClickException, Exit, BrokenPipeError):
             raise
         except (KeyboardInterrupt, click.Abort):
             err().print("interrupted", style="yellow")
@@ -84,6 +86,9 @@ class _Program(click.RichGroup):
         "style_errors_suggestion": "dim",
         "show_arguments": True,
         "commands_before_options": True,
+        "text_paragraph_linebreaks": "\n\n",
+        "range_string": "",
+        "style_helptext": "",
         "commands_panel_title": "Commands",
     }
 )

@@ -7,10 +7,14 @@ import rich_click as click
 
 from arboost.cli import show, tools
 from arboost.cli.options import (
+    DATA,
     SETTINGS,
+    TRAINING,
+    PanelledCommand,
     TrainingCommand,
     config_options,
     data_argument,
+    file_option,
     format_options,
     given_parameters,
     json_option,
@@ -35,11 +39,21 @@ one interactive web page with --html.
                context_settings=SETTINGS)  # fmt: skip
 @data_argument(required=False)
 @target_option()
-@click.option("--example", metavar="NAME", help="A worked example instead of data; --list-examples names them.")
-@click.option("--list-examples", is_flag=True, help="Name the examples.")
-@click.option("--html", metavar="FILE", help="Write the interactive page.")
-@click.option("--text", "text_file", metavar="FILE", help="Write the text to a file.")
-@click.option("--rounds", "-n", type=click.IntRange(1), default=3, show_default=True, help="Rounds of boosting.")
+@click.option(
+    "--example", metavar="NAME", panel=DATA, help="A worked example instead of data; --list-examples names them."
+)
+@click.option("--list-examples", is_flag=True, panel=DATA, help="Name the examples.")
+@file_option("--html", help="Write the interactive page.")
+@file_option("--text", "text_file", help="Write the text to a file.")
+@click.option(
+    "--rounds",
+    "-n",
+    type=click.IntRange(1),
+    default=3,
+    metavar="N",
+    help="Rounds of boosting. (default: 3)",
+    panel=TRAINING,
+)
 @role_options()
 @format_options()
 @config_options()
@@ -108,6 +122,11 @@ def demo() -> int:
     return tools.demo()
 
 
+def _number_option(flag: str, kind: Any, default: int, help: str, panel: str = TRAINING) -> Any:
+    words = f"{help} (default: {default:,})"
+    return click.option(flag, type=kind, default=default, metavar="N", panel=panel, help=words)
+
+
 _BENCH_HELP = """Time the same training with every library that is installed, taking turns, under equal limits.
 
 \b
@@ -116,16 +135,22 @@ _BENCH_HELP = """Time the same training with every library that is installed, ta
     arboost bench --rows 1000000 --peers xgboost,lightgbm"""
 
 
-@click.command("bench", help=_BENCH_HELP, short_help="Against the libraries installed.", context_settings=SETTINGS)
+@click.command(
+    "bench",
+    cls=PanelledCommand,
+    help=_BENCH_HELP,
+    short_help="Against the libraries installed.",
+    context_settings=SETTINGS,
+)
 @data_argument(required=False, help="Rows to train on; made-up ones if none are given.")
 @target_option()
-@click.option("--rows", type=click.IntRange(10), default=100_000, show_default=True, help="Rows to make up.")
-@click.option("--features", type=click.IntRange(8), default=28, show_default=True, help="Features to make up.")
-@click.option("--rounds", "-n", type=click.IntRange(1), default=100, show_default=True, help="Rounds of boosting.")
-@click.option("--depth", type=click.IntRange(1, 15), default=6, show_default=True, help="Depth of the trees.")
-@click.option("--threads", type=click.IntRange(0), default=0, help="Threads of every library; 0: all.")
-@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Runs, of which the best counts.")
-@click.option("--peers", metavar="NAMES", help="Only these, separated by commas.")
+@_number_option("--rows", click.IntRange(10), 100_000, "Rows to make up.", DATA)
+@_number_option("--features", click.IntRange(8), 28, "Features to make up.", DATA)
+@_number_option("--rounds", click.IntRange(1), 100, "Rounds of boosting.")
+@_number_option("--depth", click.IntRange(1, 15), 6, "Depth of the trees.")
+@_number_option("--threads", click.IntRange(0), 0, "Threads of every library; 0: all.")
+@_number_option("--repeats", click.IntRange(1), 3, "Runs, of which the best counts.")
+@click.option("--peers", metavar="NAMES", panel=TRAINING, help="Only these, separated by commas.")
 @role_options()
 @format_options()
 @json_option()

@@ -1,12 +1,22 @@
 """`report`, `plot`, `dump` and `convert`: a model by itself, or with rows to show it on."""
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from arboost.cli import show
-from arboost.cli.options import SETTINGS, format_options, json_option, role_options, target_option
+from arboost.cli.options import (
+    DATA,
+    SETTINGS,
+    PanelledCommand,
+    file_option,
+    format_options,
+    json_option,
+    role_options,
+    target_option,
+)
 from arboost.cli.using import labelled, load_model
 
 if TYPE_CHECKING:
@@ -16,16 +26,17 @@ _CONVERTED = (".json", ".ubj", ".onnx", ".py")
 
 
 def _model_argument() -> Any:
-    return click.argument("model", type=click.Path(exists=True, dir_okay=False), help="Model file.")
+    return click.argument(
+        "model", type=click.Path(exists=True, dir_okay=False), metavar="MODEL", help="Model file.", panel=DATA
+    )
 
 
 def make_report(booster: Any, path: str, data: Any, task: "Task", evals_result: Any = None) -> None:
     """One HTML file about a model."""
-    from arboost.report import write_report
-
     classes = [str(name) for name in task.classes] if task.classes else None
     title = f"Model of {', '.join(task.target)}" if task.target else None
-    write_report(booster, path, data, evals_result=evals_result, class_names=classes, title=title)
+    report = importlib.import_module("arboost.report")
+    report.write_report(booster, path, data, evals_result=evals_result, class_names=classes, title=title)
 
 
 _REPORT_HELP = """Write a report of a model as one HTML file: scores, curves, importance, SHAP, trees.
@@ -34,11 +45,13 @@ _REPORT_HELP = """Write a report of a model as one HTML file: scores, curves, im
     arboost report m.json --data test.csv --target income --out report.html"""
 
 
-@click.command("report", help=_REPORT_HELP, short_help="A model as one HTML page.", context_settings=SETTINGS)
+@click.command(
+    "report", cls=PanelledCommand, help=_REPORT_HELP, short_help="A model as one HTML page.", context_settings=SETTINGS
+)
 @_model_argument()
-@click.option("--data", metavar="FILE", help="Rows to show the model on, best ones it has not seen.")
+@click.option("--data", metavar="FILE", panel=DATA, help="Rows to show the model on, best ones it has not seen.")
 @target_option()
-@click.option("--out", "-o", default="report.html", show_default=True, metavar="FILE", help="The page.")
+@file_option("--out", "-o", default="report.html", help="The page.")
 @role_options(training=False)
 @format_options()
 @json_option()
@@ -65,11 +78,17 @@ _PLOT_HELP = """Draw the importance of the features, one tree, or the scores of 
     arboost plot metrics.json --kind metric --out curves.png   [dim](a file of train --metrics)[/dim]"""
 
 
-@click.command("plot", help=_PLOT_HELP, short_help="Draw importance, a tree or curves.", context_settings=SETTINGS)
+@click.command(
+    "plot",
+    cls=PanelledCommand,
+    help=_PLOT_HELP,
+    short_help="Draw importance, a tree or curves.",
+    context_settings=SETTINGS,
+)
 @_model_argument()
 @click.option("--kind", type=click.Choice(["importance", "tree", "metric"]), default="importance", show_default=True,
               help="What to draw.")  # fmt: skip
-@click.option("--out", "-o", default="plot.png", show_default=True, metavar="FILE", help=".png, .svg or .pdf.")
+@file_option("--out", "-o", default="plot.png", help=".png, .svg or .pdf.")
 @click.option("--tree", type=click.IntRange(0), default=0, show_default=True, help="Which tree.")
 @click.option("--most", type=click.IntRange(1), default=20, show_default=True, help="Features, at most.")
 @click.option("--by", type=click.Choice(["weight", "gain", "cover", "total_gain", "total_cover"]), default="gain",
@@ -90,13 +109,13 @@ _DUMP_HELP = """Print the trees of a model.
     arboost dump m.json --format dot --tree 0 | dot -Tsvg > tree.svg"""
 
 
-@click.command("dump", help=_DUMP_HELP, short_help="Print the trees.", context_settings=SETTINGS)
+@click.command("dump", cls=PanelledCommand, help=_DUMP_HELP, short_help="Print the trees.", context_settings=SETTINGS)
 @_model_argument()
 @click.option("--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True,
               help="How.")  # fmt: skip
 @click.option("--stats", is_flag=True, help="With gain and cover.")
 @click.option("--tree", type=click.IntRange(0), help="This tree only.")
-@click.option("--out", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+@file_option("--out", "-o", help="Write to a file instead of stdout.")
 @json_option()
 def dump(model: str, form: str, stats: bool, tree: int | None, out: str | None, as_json: bool) -> int:
     booster = load_model(model)
@@ -128,9 +147,15 @@ _CONVERT_HELP = """Write a model in another format, told by the suffix.
     arboost convert m.json model.py    [dim]plain Python without any import[/dim]"""
 
 
-@click.command("convert", help=_CONVERT_HELP, short_help="To JSON, UBJ, ONNX or Python.", context_settings=SETTINGS)
+@click.command(
+    "convert",
+    cls=PanelledCommand,
+    help=_CONVERT_HELP,
+    short_help="To JSON, UBJ, ONNX or Python.",
+    context_settings=SETTINGS,
+)
 @_model_argument()
-@click.argument("target", metavar="TARGET", help="File to write: .json, .ubj, .onnx or .py.")
+@click.argument("target", metavar="TARGET", help="File to write: .json, .ubj, .onnx or .py.", panel=DATA)
 @click.option("--margin", is_flag=True, help="ONNX: give raw scores instead of predictions.")
 def convert(model: str, target: str, margin: bool) -> int:
     booster = load_model(model)

@@ -20,9 +20,10 @@ FORMATS = ("csv", "tsv", "parquet", "libsvm")
 # Shown by --help; the others by --help-all.
 COMMON = (
     "objective", "eval_metric", "eta", "max_depth", "max_leaves", "min_child_weight", "reg_lambda", "reg_alpha",
-    "gamma", "subsample", "colsample_bytree", "tree_method", "booster", "monotone_constraints", "scale_pos_weight", "seed",
-    "nthread",
+    "gamma", "subsample", "colsample_bytree", "tree_method", "booster", "monotone_constraints", "scale_pos_weight",
+    "seed", "nthread",
 )  # fmt: skip
+DATA, TRAINING, OUTPUT, COMMON_PANEL = "Data", "Training", "Output", "Common parameters"
 SETTINGS = {"token_normalize_func": lambda token: token.replace("_", "-"), "help_option_names": ["-h", "--help"]}
 
 
@@ -55,14 +56,15 @@ def parameter_options() -> tuple[click.Option, ...]:
     from arboost.params.table import GROUPS, PARAMS
 
     made = []
-    for param in PARAMS.values():
+    rank = {name: place for place, name in enumerate(COMMON)}
+    for param in sorted(PARAMS.values(), key=lambda param: rank.get(param.name, len(rank))):
         flags = [f"--{name.replace('_', '-')}" for name in (param.name, *param.aliases)]
         flags += ["--threads"] if param.name == "nthread" else []
         default = param.default if param.default not in (None, (), "", "()") else None
-        words = param.doc + (f" [default: {_shown(default)}]" if default is not None else "")
+        words = param.doc + (f" (default: {_shown(default)})" if default is not None else "")
         option = click.RichOption(
             [*flags, param.name], type=TableValue(param), help=words, multiple=param.type is list,
-            panel="Common parameters" if param.name in COMMON else GROUPS[param.group],
+            panel=COMMON_PANEL if param.name in COMMON else GROUPS[param.group],
         )  # fmt: skip
         made.append(option)
     return tuple(made)
@@ -74,7 +76,16 @@ def _shown(default: Any) -> str:
     )  # fmt: skip
 
 
-class TrainingCommand(click.RichCommand):
+class PanelledCommand(click.RichCommand):
+    """A command whose options are shown in panels, the data first."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        names = (DATA, TRAINING, OUTPUT, COMMON_PANEL)
+        panels: list[click.RichPanel[Any, Any]] = [click.RichOptionPanel(name) for name in names]
+        super().__init__(*args, panels=panels, **kwargs)
+
+
+class TrainingCommand(PanelledCommand):
     """A command with every parameter of the table as an option; --help shows the common ones."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -82,7 +93,7 @@ class TrainingCommand(click.RichCommand):
         taken = {param.name for param in own}
         return [*own, *(option for option in parameter_options() if option.name not in taken)]
 
-    def format_help(self, ctx: click.Context, formatter: Any) -> None:
+    def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in parameter_options():
             option.hidden = option.name not in COMMON and not ctx.meta.get("arboost.all")
         try:
@@ -163,46 +174,56 @@ def _chained(*decorators: Decorator) -> Decorator:
 
 def data_argument(required: bool = True, help: str = "CSV, Parquet or libsvm file; - reads stdin.") -> Decorator:
     """The file to work on."""
-    return click.argument("data", required=required, metavar="DATA" if required else "[DATA]", help=help)
+    return click.argument("data", required=required, metavar="DATA" if required else "[DATA]", help=help, panel=DATA)
+
+
+def column_option(*flags: str, help: str, multiple: bool = False) -> Decorator:
+    """A column of the data with a role of its own."""
+    return click.option(*flags, metavar="COLUMN", panel=DATA, help=help, multiple=multiple)
 
 
 def format_options() -> Decorator:
     """How to read it."""
     return _chained(
-        click.option("--format", type=click.Choice(FORMATS), help="Format of the data, if its name does not tell."),
-        click.option("--delimiter", metavar="CHAR", help="What parts the fields of a CSV file.  [default: comma]"),
-    )
+        click.option(
+            "--format", type=click.Choice(FORMATS), metavar="FORMAT", panel=DATA,
+            help="csv, tsv, parquet or libsvm, if the name of the file does not tell.",
+        ),
+        click.option("--delimiter", metavar="CHAR", panel=DATA, help="What parts the fields, if not a comma."),
+    )  # fmt: skip
 
 
 def target_option() -> Decorator:
     """The column to predict."""
-    return click.option(
-        "--target", "-t", multiple=True, metavar="COLUMN",
-        help="Column to predict, by name or number. Several times: several outputs.",
-    )  # fmt: skip
+    words = "Column to predict, by name or number. Several times: several outputs."
+    return column_option("--target", "-t", help=words, multiple=True)
 
 
 def role_options(training: bool = True) -> Decorator:
     """Columns that are not features."""
-    always = (
-        click.option("--weight", metavar="COLUMN", help="Weights of the rows."),
-        click.option("--group", "--qid", metavar="COLUMN", help="Groups of the rows: learns to rank within them."),
-        click.option("--lower", metavar="COLUMN", help="Lower bounds of the label (survival:aft)."),
-        click.option("--upper", metavar="COLUMN", help="Upper bounds of the label (survival:aft)."),
-        click.option("--base-margin", metavar="COLUMN", help="Where the margin of each row starts."),
-    )
     learning = (
-        click.option("--drop", multiple=True, metavar="COLUMN", help="Column to pass over, such as an id; repeatable."),
-        click.option(
-            "--categories", multiple=True, metavar="COLUMN", help="Numbers that are names of categories; repeatable."
-        ),
+        column_option("--drop", multiple=True, help="Columns to pass over, such as an id."),
+        column_option("--categories", multiple=True, help="Columns of numbers that are names of categories."),
     )
-    return _chained(*always, *(learning if training else ()))
+    always = (
+        column_option("--weight", help="Weights of the rows."),
+        column_option("--group", "--qid", help="Groups of rows: learns to rank within them."),
+        column_option("--lower", help="Lower bounds of the label (survival:aft)."),
+        column_option("--upper", help="Upper bounds of the label (survival:aft)."),
+        column_option("--base-margin", help="Where the margin of each row starts."),
+    )
+    return _chained(*(learning if training else ()), *always)
 
 
 def json_option() -> Decorator:
     """Output for machines."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+    return click.option("--json", "as_json", is_flag=True, panel=OUTPUT, help="Print one JSON object, not tables.")
+
+
+def file_option(*flags: str, help: str, default: str | None = None, required: bool = False) -> Decorator:
+    """A file that is written."""
+    words = f"{help} (default: {default})" if default else help
+    return click.option(*flags, metavar="FILE", panel=OUTPUT, help=words, default=default, required=required)
 
 
 def config_options() -> Decorator:
@@ -210,11 +231,12 @@ def config_options() -> Decorator:
     return _chained(
         click.option(
             "--config", "-c", type=click.Path(exists=True, dir_okay=False), is_eager=True, expose_value=False,
-            callback=_read_config, help="TOML or JSON file with any of these options; flags go before it.",
+            callback=_read_config, metavar="FILE", panel=TRAINING,
+            help="TOML or JSON file with any of these options and parameters; flags override it.",
         ),
         click.option(
             "--help-all", is_flag=True, is_eager=True, expose_value=False, callback=_show_everything,
-            help="Show every parameter.",
+            help="Show this and every other parameter.",
         ),
     )  # fmt: skip
 

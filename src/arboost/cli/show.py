@@ -5,7 +5,7 @@ Results go to stdout; progress, notes and errors to stderr, so that a pipe carri
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.text import Text
 
 _BAR = "█"
 _HALF = "▌"
+_BAR_WIDTH = 32
 _UPDATE_SECONDS = 0.05
 
 
@@ -44,13 +45,24 @@ def _plain(value: Any) -> Any:
 
 
 def number(value: float) -> str:
-    """Five digits, and no more than needed."""
-    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.5g}"
+    """Four places, so that columns line up; more for what is tiny, fewer for what is large."""
+    size = abs(value)
+    if 0 < size < 1e-3:
+        return f"{value:.3g}"
+    return f"{value:.4f}" if size < 100 else f"{value:,.2f}" if size < 1e5 else f"{value:,.0f}"
+
+
+def _table(title: str, **options: Any) -> Table:
+    """A table without lines."""
+    return Table(
+        title=title or None, title_justify="left", title_style="bold", box=None, header_style="dim", pad_edge=False,
+        **options,
+    )  # fmt: skip
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
     """Names and what they are, without lines."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, show_header=False)
+    table = _table(title, show_header=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
@@ -60,7 +72,7 @@ def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
 
 def scores(columns: Mapping[str, Mapping[str, float]], title: str = "") -> Table:
     """A row for each metric, a column for each part of the data."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, header_style="dim")
+    table = _table(title)
     table.add_column("metric", style="cyan")
     for name in columns:
         table.add_column(name, justify="right")
@@ -69,17 +81,19 @@ def scores(columns: Mapping[str, Mapping[str, float]], title: str = "") -> Table
     return table
 
 
-def bars(values: Sequence[tuple[str, float]], title: str, most: int = 10, width: int = 32) -> Table:
+def bars(
+    values: Sequence[tuple[str, float]], title: str, words: Callable[[float], str] = number, most: int = 10
+) -> Table:
     """The largest values as bars."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, show_header=False)
+    table = _table(title, show_header=False)
     table.add_column(style="cyan", max_width=28, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
     table.add_column(justify="right")
     shown = sorted(values, key=lambda pair: -pair[1])[:most]
     largest = max((value for _, value in shown), default=0.0) or 1.0
     for name, value in shown:
-        halves = round(2 * width * max(value, 0.0) / largest)
-        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), number(value))
+        halves = round(2 * _BAR_WIDTH * max(value, 0.0) / largest)
+        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), words(value))
     if len(values) > most:
         table.add_row(f"and {len(values) - most} more", "", "", style="dim")
     return table
@@ -87,7 +101,7 @@ def bars(values: Sequence[tuple[str, float]], title: str, most: int = 10, width:
 
 def plain_table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> Table:
     """Text in columns, the first to the left."""
-    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, header_style="dim")
+    table = _table(title)
     for k, name in enumerate(header):
         table.add_column(name, justify="left" if k == 0 else "right", style="cyan" if k == 0 else "")
     for row in rows:
@@ -107,7 +121,7 @@ def rounds_bar(n_rounds: int, shown: bool) -> Any:
             self._progress = Progress(
                 SpinnerColumn(),
                 TextColumn("round {task.fields[at]}"),
-                BarColumn(32),
+                BarColumn(_BAR_WIDTH),
                 TextColumn("{task.fields[words]}"),
                 console=err(),
                 transient=True,
@@ -116,7 +130,6 @@ def rounds_bar(n_rounds: int, shown: bool) -> Any:
             self._task: Any = None
 
         def before_training(self, model: Any) -> Any:
-            self._began = time.perf_counter()
             if shown and self._progress.console.is_terminal:
                 self._progress.start()
                 self._task = self._progress.add_task("", total=n_rounds, at=f"0/{n_rounds}", words="")
@@ -124,6 +137,7 @@ def rounds_bar(n_rounds: int, shown: bool) -> Any:
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             now = time.perf_counter()
+            self._began = self._began or now  # the first round may have had kernels to load
             if self._task is not None and (now - self._last > _UPDATE_SECONDS or epoch + 1 == n_rounds):
                 self._last = now
                 done = epoch + 1
@@ -139,7 +153,9 @@ def rounds_bar(n_rounds: int, shown: bool) -> Any:
 
 
 def _progress_words(log: Any, done: int, n_rounds: int, seconds: float) -> str:
-    speed = done / max(seconds, 1e-9)
+    if done < 2:
+        return _last_score(log)
+    speed = (done - 1) / max(seconds, 1e-9)
     left = (n_rounds - done) / speed
     clock = f"{int(left // 60)}:{int(left % 60):02d}"
     return f"{_last_score(log)}  [dim]{speed:,.0f} rounds/s  {clock} left[/dim]".strip()

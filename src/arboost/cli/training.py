@@ -8,10 +8,13 @@ import rich_click as click
 
 from arboost.cli import show
 from arboost.cli.options import (
+    OUTPUT,
     SETTINGS,
+    TRAINING,
     TrainingCommand,
     config_options,
     data_argument,
+    file_option,
     format_options,
     given_parameters,
     json_option,
@@ -39,9 +42,7 @@ to tell how good the model is.
     arboost train people.csv --target income --model m.json
     arboost train people.csv -t income -m m.json --eta 0.05 --early-stopping 50
     arboost train people.csv -t income -m m.json --drop id --report report.html
-    arboost train people.csv -c config.toml
-
-A configuration holds options by their names, parameters too: [dim]target = "income"  rounds = 300  eta = 0.05[/dim]"""
+    arboost train people.csv -c config.toml   [dim]# target = "income"  rounds = 300  eta = 0.05[/dim]"""
 
 _CV_HELP = """Cross-validate: train on all folds but one, test on that one, for each fold.
 
@@ -52,21 +53,25 @@ _CV_HELP = """Cross-validate: train on all folds but one, test on that one, for 
 
 def _shared(function: Any) -> Any:
     """Options of both commands, in the order of the help."""
+    number = click.IntRange(0)
     for decorate in reversed(
         (
             data_argument(),
             target_option(),
-            click.option("--task", type=click.Choice(_TASKS), help="What to learn, if the target does not tell."),
-            click.option(
-                "--rounds", "-n", "--num-boost-round", type=click.IntRange(0),
-                help="Rounds of boosting.  [default: 100; with early stopping at most 1000]",
-            ),
-            click.option(
-                "--early-stopping", type=click.IntRange(1), metavar="ROUNDS",
-                help="Stop when the held-out score has not improved for so many rounds.",
-            ),
             role_options(),
             format_options(),
+            click.option(
+                "--task", type=click.Choice(_TASKS), metavar="TASK", panel=TRAINING,
+                help="regression, binary, multiclass, ranking or survival, if the target does not tell.",
+            ),
+            click.option(
+                "--rounds", "-n", "--num-boost-round", type=number, metavar="N", panel=TRAINING,
+                help="Rounds of boosting. (default: 100; with early stopping at most 1000)",
+            ),
+            click.option(
+                "--early-stopping", type=click.IntRange(1), metavar="N", panel=TRAINING,
+                help="Stop when the held-out score has not improved for so many rounds.",
+            ),
             config_options(),
             json_option(),
         )
@@ -75,25 +80,32 @@ def _shared(function: Any) -> Any:
     return function
 
 
-@click.command("train", cls=TrainingCommand, help=_TRAIN_HELP, short_help="Learn a model from a table.",
-               context_settings=SETTINGS)  # fmt: skip
-@click.option("--model", "-m", metavar="FILE", help="Where to save the model: .json or .ubj.  [default: model.json]")
-@click.option("--valid", metavar="FILE", help="Held-out rows in a file of their own, instead of a split.")
-@click.option("--split", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE",
-              help="Share of the rows to hold out; 0 trains on all.  [default: 0.2; 0 below 50 rows]")  # fmt: skip
-@click.option("--refit", is_flag=True, help="In the end train on all rows, with the number of rounds found best.")
-@click.option("--resume", metavar="MODEL", type=click.Path(exists=True, dir_okay=False), help="Go on from this model.")
-@click.option("--metrics", "metrics_file", metavar="FILE", help="Write the scores of every round as JSON.")
-@click.option("--report", "report_file", metavar="FILE", help="Write a report of the model as one HTML file.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+@click.command(
+    "train", cls=TrainingCommand, help=_TRAIN_HELP, short_help="Learn a model from a table.", context_settings=SETTINGS
+)
+@file_option("--model", "-m", help="Where to save the model: .json or .ubj.", default="model.json")
+@file_option("--metrics", "metrics_file", help="Write the scores of every round as JSON.")
+@file_option("--report", "report_file", help="Write a report of the model as one HTML file.")
+@click.option("--quiet", "-q", is_flag=True, panel=OUTPUT, help="Say nothing but errors.")
 @_shared
+@click.option(
+    "--split", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE", panel=TRAINING,
+    help="Share of the rows to hold out; 0 trains on all. (default: 0.2; 0 below 50 rows)",
+)  # fmt: skip
+@click.option("--valid", metavar="FILE", panel=TRAINING, help="Held-out rows in a file of their own, not a split.")
+@click.option(
+    "--refit", is_flag=True, panel=TRAINING, help="In the end train on all rows, for the best number of rounds."
+)
+@click.option(
+    "--resume", metavar="MODEL", panel=TRAINING, type=click.Path(exists=True, dir_okay=False),
+    help="Go on from this model.",
+)  # fmt: skip
 def train(
-    model: str | None, valid: str | None, split: float | None, refit: bool, resume: str | None,
+    model: str, valid: str | None, split: float | None, refit: bool, resume: str | None,
     metrics_file: str | None, report_file: str | None, quiet: bool, as_json: bool, **values: Any,
 ) -> int:  # fmt: skip
+    _check_out(model)
     run = _Run(values)
-    target = model or "model.json"
-    _check_out(target)
     run.hold_out(valid, split)
     found: dict[str, Any] = {}
     began = time.perf_counter()
@@ -103,13 +115,13 @@ def train(
     try:
         booster = run.fit(found, resume, shown)
     except KeyboardInterrupt as stopped:
-        _save_interrupted(run, stopped, target)
+        _save_interrupted(run, stopped, model)
         raise
     if refit and run.held is not None:
         booster = run.refit(booster, resume)
     seconds = time.perf_counter() - began
-    run.keep(booster, target)
-    result = run.result(booster, target, seconds)
+    run.keep(booster, model)
+    result = run.result(booster, model, seconds)
     if metrics_file:
         _write_json(metrics_file, {**result, "history": found})
     if report_file:
@@ -286,7 +298,7 @@ def _print_result(booster: Any, result: dict[str, Any]) -> None:
     console.print()
     weights = importance(booster)
     if weights:
-        console.print(show.bars(weights, "What it looks at (gain)"))
+        console.print(show.bars(weights, "What it looks at (share of the gain)", "{:.1%}".format))
         console.print()
     best = result["best_iteration"]
     words = f"{result['rounds']} rounds" if best is None else f"best after {best + 1} of {result['rounds']} rounds"
@@ -302,8 +314,16 @@ def _print_result(booster: Any, result: dict[str, Any]) -> None:
 
 
 @click.command("cv", cls=TrainingCommand, help=_CV_HELP, short_help="Cross-validate.", context_settings=SETTINGS)
-@click.option("--folds", "-k", type=click.IntRange(2), default=5, show_default=True, help="Number of folds.")
-@click.option("--out", "-o", metavar="FILE", help="Write the scores of every round: .csv or .parquet.")
+@click.option(
+    "--folds",
+    "-k",
+    type=click.IntRange(2),
+    default=5,
+    metavar="N",
+    panel=TRAINING,
+    help="Number of folds. (default: 5)",
+)
+@file_option("--out", "-o", help="Write the scores of every round: .csv or .parquet.")
 @_shared
 def cv(folds: int, out: str | None, as_json: bool, **values: Any) -> int:
     from arboost import cv as cross_validate

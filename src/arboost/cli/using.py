@@ -7,8 +7,13 @@ import rich_click as click
 
 from arboost.cli import show
 from arboost.cli.options import (
+    DATA,
+    OUTPUT,
     SETTINGS,
+    PanelledCommand,
+    column_option,
     data_argument,
+    file_option,
     format_options,
     json_option,
     role_options,
@@ -30,14 +35,14 @@ _FEW_CLASSES = 12  # whose confusion fits a terminal
 def model_option() -> Any:
     """The model to use."""
     return click.option(
-        "--model", "-m", required=True, metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        "--model", "-m", required=True, metavar="FILE", type=click.Path(exists=True, dir_okay=False), panel=DATA,
         help="Model file, of arboost or of XGBoost.",
     )  # fmt: skip
 
 
 def threads_option() -> Any:
     """How many threads."""
-    return click.option("--threads", "--nthread", type=int, default=0, help="Threads; 0: all.")
+    return click.option("--threads", "--nthread", type=int, default=0, metavar="N", help="Threads; 0: all.")
 
 
 def load_model(path: str, threads: int = 0) -> Any:
@@ -58,15 +63,25 @@ the names they were trained with, with a probability each.
     cat new.csv | arboost predict - -m m.json > predictions.csv"""
 
 
-@click.command("predict", help=_PREDICT_HELP, short_help="Predict the rows of a table.", context_settings=SETTINGS)
+@click.command(
+    "predict",
+    cls=PanelledCommand,
+    help=_PREDICT_HELP,
+    short_help="Predict the rows of a table.",
+    context_settings=SETTINGS,
+)
 @data_argument()
 @model_option()
-@click.option("--out", "-o", default="-", metavar="FILE", help="CSV or Parquet file; - is stdout.  [default: -]")
-@click.option("--kind", type=click.Choice(_KINDS), default="auto", show_default=True,
-              help="What to write: names of classes with probabilities (auto), or one of these alone.")  # fmt: skip
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Column to copy into the output, such as an id.")
-@click.option("--rounds", type=click.IntRange(1), help="Use the first so many rounds.  [default: all, or the best]")
-@click.option("--base-margin", metavar="COLUMN", help="Where the margin of each row starts.")
+@file_option("--out", "-o", help="CSV or Parquet file; - is stdout.", default="-")
+@click.option(
+    "--kind", type=click.Choice(_KINDS), default="auto", metavar="KIND", panel=OUTPUT,
+    help="auto (classes by name, with probabilities), value, probability, margin or leaf.",
+)  # fmt: skip
+@click.option("--keep", multiple=True, metavar="COLUMN", panel=OUTPUT, help="Column to copy there, such as an id.")
+@click.option(
+    "--rounds", type=click.IntRange(1), metavar="N", help="Use the first so many rounds. (default: all, or the best)"
+)
+@column_option("--base-margin", help="Where the margin of each row starts.")
 @threads_option()
 @format_options()
 @json_option()
@@ -140,7 +155,13 @@ _EVALUATE_HELP = """Judge a model by rows whose target is known.
     arboost evaluate test.csv -t income -m m.json --json"""
 
 
-@click.command("evaluate", help=_EVALUATE_HELP, short_help="Judge a model by a table.", context_settings=SETTINGS)
+@click.command(
+    "evaluate",
+    cls=PanelledCommand,
+    help=_EVALUATE_HELP,
+    short_help="Judge a model by a table.",
+    context_settings=SETTINGS,
+)
 @data_argument()
 @target_option()
 @model_option()
@@ -220,12 +241,14 @@ The values of a row and its bias add up to its margin, exactly.
     arboost explain new.csv -m m.json --plot shap.png --rows 2000"""
 
 
-@click.command("explain", help=_EXPLAIN_HELP, short_help="SHAP values of a table.", context_settings=SETTINGS)
+@click.command(
+    "explain", cls=PanelledCommand, help=_EXPLAIN_HELP, short_help="SHAP values of a table.", context_settings=SETTINGS
+)
 @data_argument()
 @model_option()
-@click.option("--out", "-o", metavar="FILE", help="Write the values of every row: .csv or .parquet.")
-@click.option("--plot", metavar="FILE", help="Draw them: .png, .svg or .pdf.")
-@click.option("--rows", type=click.IntRange(1), help="Explain the first so many rows only.")
+@file_option("--out", "-o", help="Write the values of every row: .csv or .parquet.")
+@file_option("--plot", help="Draw them: .png, .svg or .pdf.")
+@click.option("--rows", type=click.IntRange(1), metavar="N", help="Explain the first so many rows only.")
 @click.option("--approximate", is_flag=True, help="Faster, and not exact.")
 @threads_option()
 @format_options()
