@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from arboost import cli, warmup
 from arboost.demo import load_bike_sharing, tour

@@ -150,7 +150,7 @@ def test_formats(folder, capsys, suffix):
     if suffix == "parquet":
         frame.to_parquet(path)
     elif suffix == "libsvm":
-        rows = ["{:g} 0:{:g} 1:{:g}".format(r.score, r.age, r.pay) for r in frame.fillna(0).itertuples()]
+        rows = [f"{r.score:g} 0:{r.age:g} 1:{r.pay:g}" for r in frame.fillna(0).itertuples()]
         (folder / path).write_text("\n".join(rows))
         more = []
     else:

@@ -61,12 +61,12 @@ def trace(
     data: str | None, example: str | None, list_examples: bool, html: str | None, text_file: str | None, rounds: int,
     **values: Any,
 ) -> int:  # fmt: skip
+    if not list_examples and (data is None) == (example is None):
+        raise click.UsageError("Give a file and its --target, or --example NAME.")
     module = importlib.import_module("arboost.trace")
     if list_examples:
         show.out().print("\n".join(module.EXAMPLES), markup=False)
         return 0
-    if (data is None) == (example is None):
-        raise click.UsageError("Give a file and its --target, or --example NAME.")
     if example is not None:
         if example not in module.EXAMPLES:
             raise click.UsageError(f"Unknown example {example!r}; there are: {', '.join(module.EXAMPLES)}.")
@@ -91,7 +91,7 @@ def _trace_data(module: Any, values: dict[str, Any], rounds: int) -> Any:
     params = given_parameters(values)
     source, roles = source_from(values), roles_from(values)
     data = tables.load(source, roles)
-    task, label = tasks.find_task(data, roles.target, None, params.get("objective"))
+    task, label = tasks.find_task(data, None, params.get("objective"))
     X, names, value_names = _coded(data)
     return module(
         X, label, task.params() | params, rounds, feature_names=names, title=data.name,

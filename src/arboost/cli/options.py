@@ -133,31 +133,27 @@ def _read_config(ctx: click.Context, _: Any, path: str | None) -> str | None:
     if not isinstance(found, dict) or not isinstance(found.get("params", {}), dict):
         raise click.BadParameter(f"{path} must hold names and values, and in `params` those of parameters.")
     flat = {**{k: v for k, v in found.items() if k != "params"}, **found.get("params", {})}
-    ctx.default_map = {_option_named(ctx, str(name), path): _config_value(value) for name, value in flat.items()}
+    defaults = {}
+    for name, value in flat.items():
+        option = _option_named(ctx, str(name), path)
+        is_several = getattr(option, "multiple", False)
+        defaults[str(option.name)] = [value] if is_several and not isinstance(value, list) else value
+    ctx.default_map = defaults
     return path
 
 
-def _option_named(ctx: click.Context, written: str, path: str) -> str:
+def _option_named(ctx: click.Context, written: str, path: str) -> click.Parameter:
     """The option that a key of the configuration means, by its name or any of its flags."""
     from arboost.params.spec import closest
 
-    names = {}
+    options = {}
     for param in ctx.command.get_params(ctx):
         for flag in (param.name or "", *param.opts):
-            names[flag.lstrip("-").replace("-", "_")] = str(param.name)
+            options[flag.lstrip("-").replace("-", "_")] = param
     key = written.replace("-", "_")
-    if key not in names:
-        raise click.BadParameter(f"{path}: unknown name {written!r}.{closest(key, names)}")
-    return names[key]
-
-
-def _config_value(value: Any) -> Any:
-    """Nested values as the text that the table reads."""
-    return json.dumps(value) if isinstance(value, dict) or (isinstance(value, list) and _is_nested(value)) else value
-
-
-def _is_nested(value: Sequence[Any]) -> bool:
-    return any(isinstance(item, list) for item in value)
+    if key not in options:
+        raise click.BadParameter(f"{path}: unknown name {written!r}.{closest(key, options)}")
+    return options[key]
 
 
 Decorator = Callable[[Any], Any]

@@ -47,7 +47,7 @@ def made_up(n_rows: int, n_features: int) -> Race:
 def from_table(source: tables.Source, roles: tables.Roles) -> Race:
     """The user's rows; categories by their codes, which every library takes."""
     data = tables.load(source, roles)
-    task, label = tasks.find_task(data, list(roles.target), None, None)
+    task, label = tasks.find_task(data, None, None)
     if task.kind not in ("regression", "binary") or label is None or label.ndim > 1:
         raise XGBoostError(f"{data.name}: {task.words} cannot be compared; a quantity or two classes can.")
     X = np.concatenate([part.copy() for _, part in data.matrix().chunks()])

@@ -94,6 +94,7 @@ class Data:
     features: Any  # a pyarrow table, or a DMatrix of a libsvm file
     fields: dict[str, np.ndarray] = field(default_factory=dict)
     target: Any = None  # a pyarrow array, or an array of numbers
+    target_names: Sequence[str] = ()
     kept: dict[str, Any] = field(default_factory=dict)  # columns to copy into an output
 
     @property
@@ -188,7 +189,7 @@ def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence
     if not features.num_columns:
         raise XGBoostError(f"{source.name} has no columns left to learn from.")
     prepared = _prepared(features, roles.categories)
-    return Data(source.name, prepared, _fields(table, roles), _target(table, roles.target), _kept(table, keep))
+    return _data(source, table, prepared, roles, keep)
 
 
 def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: bool, keep: Sequence[str] = ()) -> Data:
@@ -218,7 +219,7 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
             example = next(value.as_py() for value in features.column(name) if value.is_valid)
             raise XGBoostError(f"{source.name}: column {name!r} has text ({example!r}); the model knows it as numbers.")
     _note_unseen(source, features, categorical, booster)
-    return Data(source.name, features, _fields(table, roles), _target(table, roles.target), _kept(table, keep))
+    return _data(source, table, features, roles, keep)
 
 
 def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any) -> None:
@@ -347,8 +348,9 @@ def _fields(table: Any, roles: Roles) -> dict[str, np.ndarray]:
     return fields
 
 
-def _kept(table: Any, names: Sequence[str]) -> dict[str, Any]:
-    return {name: table.column(name) for name in names}
+def _data(source: Source, table: Any, features: Any, roles: Roles, keep: Sequence[str]) -> Data:
+    kept = {name: table.column(name) for name in keep}
+    return Data(source.name, features, _fields(table, roles), _target(table, roles.target), roles.target, kept)
 
 
 def _target(table: Any, target: Sequence[str]) -> Any:

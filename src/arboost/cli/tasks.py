@@ -1,7 +1,6 @@
 """What is to be learned: found from the target, kept in the model as attributes, and judged by fitting metrics."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +54,9 @@ def kind_of_objective(objective: str) -> str:
     return kinds.get(prefix, "regression")
 
 
-def find_task(
-    data: Data, target: Sequence[str], kind: str | None, objective: str | None
-) -> tuple[Task, np.ndarray | None]:
+def find_task(data: Data, kind: str | None, objective: str | None) -> tuple[Task, np.ndarray | None]:
     """The task and the label as numbers, from what the user says and, failing that, from the target's values."""
-    target = list(target)
+    target = list(data.target_names)
     if objective is not None:
         kind = kind_of_objective(objective)
     elif kind is None and "qid" in data.fields:

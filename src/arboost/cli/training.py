@@ -146,7 +146,7 @@ class _Run:
         self.n_rounds = rounds if rounds is not None else _ROUNDS_WITH_STOPPING if self.early_stopping else _ROUNDS
         self.source, self.roles = source_from(values), roles_from(values)
         self.data: Data = tables.load(self.source, self.roles)
-        self.task, self.label = tasks.find_task(self.data, self.roles.target, kind, self.params.get("objective"))
+        self.task, self.label = tasks.find_task(self.data, kind, self.params.get("objective"))
         self.params = self.task.params() | self.params
         self.seed = int(self.params.get("seed", 0))
         threads = int(self.params.get("nthread", 0)) or None
