@@ -191,6 +191,21 @@ def test_several_targets_and_other_objectives(folder, capsys):
     assert found["objective"] == "reg:squarederror"
 
 
+def test_structured_parameters(folder, capsys):
+    """Constraints by name and lists of numbers, as flags and in a configuration."""
+    options = ("train", "score.csv", "-t", "score", "--drop", "id", "-m", "m.json", "-n", 3)
+    flags = ("--monotone-constraints", '{"age": 1}', "--interaction-constraints", '[["age", "pay"]]')
+    found = answer(capsys, *options, *flags, "--objective", "reg:quantileerror", "--quantile-alpha", "[0.1, 0.9]")
+    assert "quantile" in found["metrics"]["valid"]
+    (folder / "c.toml").write_text(
+        'objective = "reg:quantileerror"\nquantile_alpha = [0.1, 0.9]\n'
+        'monotone_constraints = {age = 1}\ninteraction_constraints = [["age", "pay"]]\n'
+    )
+    assert answer(capsys, *options, "-c", "c.toml")["metrics"] == found["metrics"]
+    run("predict", "score.csv", "-m", "m.json", "-o", "p.csv")
+    assert list(pd.read_csv("p.csv")) == ["prediction_0", "prediction_1"]
+
+
 def test_categories_times_and_truth_values(folder, capsys):
     frame = table()[["age", "label"]].assign(
         zone=np.arange(N_ROWS) % 3, day=pd.date_range("2020-01-01", periods=N_ROWS), flag=np.arange(N_ROWS) % 2 == 0

@@ -38,6 +38,8 @@ class TableValue(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         try:
+            if self.param.type is object and isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+                value = json.loads(value)
             self.param.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)

@@ -16,6 +16,7 @@ _OBJECTIVES = {
     "regression": "reg:squarederror", "binary": "binary:logistic", "multiclass": "multi:softprob",
     "ranking": "rank:ndcg", "survival": "survival:cox",
 }  # fmt: skip
+_OF_SEVERAL_OUTPUTS = ("reg:quantileerror", "reg:expectileerror")  # of one label: metrics of their own
 _METRICS = {
     "regression": ["rmse", "mae"], "binary": ["logloss", "auc", "aucpr", "error"], "multiclass": ["mlogloss", "merror"],
     "ranking": ["ndcg", "ndcg@10", "ndcg@3"],
@@ -157,7 +158,8 @@ def label_codes(task: Task, data: Data) -> np.ndarray | None:
 def judge(booster: Any, task: Task, matrix: Any) -> dict[str, float]:
     """Metrics that fit the task, of a matrix with labels."""
     metrics = _METRICS.get(task.kind)
-    if metrics is None or (task.kind == "regression" and matrix.get_label().ndim > 1):
+    has_several = task.objective in _OF_SEVERAL_OUTPUTS or matrix.get_label().ndim > 1
+    if metrics is None or has_several:
         return parse_scores(booster.eval(matrix, "data"))
     if task.objective == "multi:softmax":  # it gives classes, of which no loss is known
         metrics = ["merror"]
