@@ -5,6 +5,7 @@
 
 import importlib
 import pkgutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -202,6 +203,15 @@ def _warm_survival(xgb: Any, X: np.ndarray) -> None:
         survival.predict_survival_function(aft, data, [0.5, 1.0])
 
 
+def _warm_text(xgb: Any, X: np.ndarray) -> None:
+    """Files of text, long enough not to be read line by line."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, line in (("a.csv", "1,2.5\n"), ("a.libsvm", "1 0:2.5\n")):
+            path = Path(folder) / name
+            path.write_text(line * 20_000)
+            xgb.DMatrix(path)
+
+
 _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "hist": _warm_hist,
     "approx": _warm_approx,
@@ -211,6 +221,7 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "rank": _warm_rank,
     "shap": _warm_shap,
     "survival": _warm_survival,
+    "text": _warm_text,
     "update": _warm_update,
     "vector": _warm_vector,
 }

@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from arboost import cli, warmup
 from arboost.demo import load_bike_sharing, tour
 from arboost.demo.peers import Work
-from arboost.kernels import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,12 +26,16 @@ def test_module_runs_as_a_command():
     assert run.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"]])
-def test_bad_command_is_explained(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(arguments)
-    assert stopped.value.code == 2
-    assert "usage: arboost" in capsys.readouterr().err
+def test_bad_command_is_explained(capsys):
+    assert cli.main(["no-such-command"]) == 2
+    assert "No such command 'no-such-command'" in capsys.readouterr().err
+    assert cli.main(["evalute"]) == 2
+    assert "Did you mean 'evaluate'?" in capsys.readouterr().err
+
+
+def test_without_arguments_help_is_shown(capsys):
+    assert cli.main([]) == 2
+    assert "train" in capsys.readouterr().out
 
 
 def test_parameters_page_is_up_to_date(capsys):
@@ -42,35 +44,55 @@ def test_parameters_page_is_up_to_date(capsys):
     assert capsys.readouterr().out == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 
 
+def compiled(folder, n_lost=0):
+    return warmup.Compiled(["a", "b"], folder, n_lost, "the disk is full" if n_lost else "")
+
+
 def test_compile_says_where_kernels_are_kept(capsys, monkeypatch, tmp_path):
     asked = []
-    done = warmup.Compiled(["a", "b"], tmp_path, 0, "")
-    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: asked.extend(kinds) or done)
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: asked.append(kinds) or compiled(tmp_path))
     assert cli.main(["compile"]) == 0
     assert re.fullmatch(rf"2 kernels ready in [\d.]+ s, kept in {re.escape(str(tmp_path))}\n", capsys.readouterr().out)
     assert cli.main(["compile", "rank", "shap"]) == 0
-    assert asked == ["all", "rank", "shap"]
+    assert [tuple(kinds) for kinds in asked] == [("all",), ("rank", "shap")]
 
 
-def test_compile_that_cannot_keep_kernels_is_an_error(capsys, monkeypatch, tmp_path):
-    done = warmup.Compiled(["a", "b"], tmp_path, 1, "the disk is full")
-    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: done)
+def test_kernels_that_cannot_be_kept_are_an_error(capsys, monkeypatch):
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: compiled(None, 2))
     assert cli.main(["compile"]) == 1
-    assert "1 of them could not be kept: the disk is full" in capsys.readouterr().err
+    assert "the disk is full; set ARBOOST_CACHE_DIR" in capsys.readouterr().err
 
 
-def test_compile_without_a_cache_is_an_error(capsys, monkeypatch):
-    monkeypatch.setenv("ARBOOST_CACHE_DIR", "")
-    nowhere = cache.KernelFolder()
-    monkeypatch.setattr(cache, "kernel_folder", lambda: nowhere)
-    assert cli.main(["compile"]) == 1
-    assert "ARBOOST_CACHE_DIR" in capsys.readouterr().err
+def test_unknown_kind_of_kernels(capsys):
+    assert cli.main(["compile", "nonsense"]) == 2
+    assert "unknown kinds of kernels: nonsense" in capsys.readouterr().err
 
 
-def test_compile_names_the_kinds_it_knows(capsys):
-    assert cli.main(["compile", "histogram"]) == 2
-    said = capsys.readouterr().err
-    assert "histogram" in said and "hist" in said and "survival" in said
+# What the program does where the extra `cli` is not installed.
+WITHOUT_EXTRA = (
+    "import sys; sys.modules['rich_click'] = None; from arboost.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def run_without_extra(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRA, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_without_the_extra_a_line_says_what_to_install():
+    run = run_without_extra("train", "t.csv")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "arboost: this command needs the extra `cli`: pip install 'arboost[cli]'\n"
+
+
+def test_without_the_extra_some_commands_work():
+    assert run_without_extra("version").stdout.startswith("arboost ")
+    assert run_without_extra("parameters").stdout == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+    assert "demo" in run_without_extra("--help").stdout
+    assert run_without_extra("compile", "--help").returncode == 0
+    unknown = run_without_extra("compile", "nonsense")
+    assert unknown.returncode == 2 and "unknown kinds of kernels" in unknown.stderr
 
 
 def test_demo_data():

@@ -9,6 +9,7 @@ KINDS = {
     "rank": "ranking",
     "shap": "contributions of features (SHAP)",
     "survival": "survival analysis",
+    "text": "files of text",
     "update": "updating trees",
     "vector": "trees with several targets",
 }
@@ -27,6 +28,7 @@ _KIND_OF_MODULE = {
     "shap": "shap",
     "summary": "approx",
     "survival": "survival",
+    "text": "text",
     "vector": "vector",
 }
 
