@@ -30,6 +30,7 @@ _LAZY = {
     "sklearn": "arboost.sklearn",
     "survival": "arboost.survival",
     "to_graphviz": "arboost.plotting",
+    "trace": "arboost.trace",
 }
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "sklearn",
     "survival",
     "to_graphviz",
+    "trace",
     "train",
     "training",
 ]
