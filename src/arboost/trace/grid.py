@@ -19,9 +19,14 @@ _NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 Axes = dict[str, list[float]]
 
 
+def own_of(run: Run) -> dict[str, float]:
+    """The run's own place on every slider."""
+    return {name: _shown(run.params[name]) for name in NAMES}
+
+
 def axes_of(run: Run, given: Mapping[str, Sequence[float]] | None) -> Axes:
     """The values of each slider, ascending, the run's own among them; fewer where a run is large."""
-    own = {name: _shown(run.params[name]) for name in NAMES}
+    own = own_of(run)
     if given is not None:
         wanted = normalize(given)
         unknown = sorted(set(wanted) - set(NAMES))
@@ -43,7 +48,7 @@ def axes_of(run: Run, given: Mapping[str, Sequence[float]] | None) -> Axes:
 
 def record(axes: Axes, run: Run, train: Callable[[Mapping[str, float]], Run]) -> list[Run]:
     """A run for every combination, the last axis (eta) changing fastest; the one that exists is taken as it is."""
-    own = tuple(_shown(run.params[name]) for name in NAMES)
+    own = tuple(own_of(run).values())
     combinations = product(*(axes[name] for name in NAMES))
     return [run if values == own else train(dict(zip(NAMES, values, strict=True))) for values in combinations]
 

@@ -6,6 +6,7 @@ The files are in `web/`. Runs are JSON, deflated and written in base64; browsers
 import base64
 import html
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -31,9 +32,7 @@ def render(data: Mapping[str, Any], runs: Sequence[Run], title: str) -> str:
         "data": base64.b64encode(packed).decode(),
     }
     found = (web / "page.html").read_text(encoding="utf-8")
-    for name, value in parts.items():
-        found = found.replace("{{" + name + "}}", value, 1)
-    return found
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], found)
 
 
 def frame(page: str) -> str:

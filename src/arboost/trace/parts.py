@@ -29,10 +29,10 @@ class Candidate:
 
 
 VERDICTS = {
-    "best": "the largest gain",
-    "less": "gains less than the best",
+    "best": "the best",
+    "less": "gains less",
     "none": "gains nothing",
-    "light": "a side is lighter than min_child_weight",
+    "light": "a side is too light",
 }
 
 REASONS = {

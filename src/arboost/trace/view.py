@@ -123,7 +123,7 @@ class Trace:
         if self._page is None:
             axes = grid.axes_of(self.run, self._sliders)
             runs = grid.record(axes, self.run, lambda changed: self._record(changed)[0])
-            self._page = page.render(self._data_as_dict() | {"axes": axes}, runs, self.title)
+            self._page = page.render(self._data_as_dict() | {"axes": axes, "own": grid.own_of(self.run)}, runs, self.title)
         if path is not None:
             Path(path).write_text(self._page, encoding="utf-8")
         return self._page
