@@ -116,6 +116,7 @@ def _compile_particular(xgb: Any) -> None:
             xgb.train(quiet | metrics | extra, groups, 2, evals=evals, verbose_eval=False)
     for method in ({"tree_method": "exact"}, {"tree_method": "exact", "subsample": 0.5}):
         xgb.train(quiet | method, xgb.DMatrix(X, X[:, 0]), 2)
+    xgb.trace.example("dosage")
     _compile_survival(xgb, X, quiet)
     _compile_bundles(xgb)
     _compile_approx(xgb, X, quiet)

@@ -63,6 +63,7 @@ ROOMS = {
     "sklearn": ["compat", "sklearn", "ensemble"],
     "matplotlib": ["compat", "plotting"],
     "graphviz": ["compat", "plotting"],
+    "rich": ["trace"],
     "dask": ["dask"],
     "distributed": ["dask"],
 }

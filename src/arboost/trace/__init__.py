@@ -66,8 +66,10 @@ class _CallableModule(ModuleType):
         >>> found = arboost.trace([[3], [8], [11]], [0, 1, 1], {"objective": "binary:logistic"})  # doctest: +SKIP
         >>> found.to_html("dosage.html")  # doctest: +SKIP
         """
-        names = {"feature_names": feature_names, "target_name": target_name, "title": title}
-        return Trace(X, y, params, num_boost_round, **names, value_names=value_names, sliders=sliders)
+        return Trace(
+            X, y, params, num_boost_round, feature_names=feature_names, target_name=target_name, title=title,
+            value_names=value_names, sliders=sliders,
+        )  # fmt: skip
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -1,7 +1,7 @@
 """Which values of lambda, gamma and eta a page's sliders have, and their recorded runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from math import floor, log10, sqrt
 from typing import Any
 
@@ -13,7 +13,7 @@ NAMES = ("reg_lambda", "gamma", "eta")
 LAMBDAS, ETAS = (0.0, 1.0, 2.0, 5.0, 10.0), (0.1, 0.3, 0.5, 1.0)
 MAX_GAMMAS = 5
 MAX_RUNS = 200
-BUDGET = 250_000  # candidates and rows of all runs together: some 4 MB of page
+BUDGET = 80_000  # candidates and rows of all runs together: some 5 MB of page
 _NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 Axes = dict[str, list[float]]
@@ -35,11 +35,13 @@ def axes_of(run: Run, given: Mapping[str, Sequence[float]] | None) -> Axes:
         axes = {name: _with_own([float(v) for v in wanted.get(name, ())], own[name]) for name in NAMES}
         n_runs = _count_runs(axes)
         if n_runs > MAX_RUNS:
-            raise XGBoostError(f"The sliders' values make {n_runs} runs, at most {MAX_RUNS} can be recorded: use fewer.")
+            raise XGBoostError(
+                f"The sliders' values make {n_runs} runs, at most {MAX_RUNS} can be recorded: use fewer."
+            )
         return axes
     values = {"reg_lambda": list(LAMBDAS), "gamma": gammas_between(_gains(run)), "eta": list(ETAS)}
     axes = {name: _with_own(values[name], own[name]) for name in NAMES}
-    most = min(MAX_RUNS, BUDGET // max(_size(run), 1))
+    most = min(MAX_RUNS, BUDGET // _size(run))
     while _count_runs(axes) > max(most, 1):
         widest = max(NAMES, key=lambda name: len(axes[name]))
         axes[widest] = _without_one(axes[widest], own[widest])
@@ -56,7 +58,7 @@ def record(axes: Axes, run: Run, train: Callable[[Mapping[str, float]], Run]) ->
 def gammas_between(gains: Sequence[float]) -> list[float]:
     """0 and a round number between each two neighbouring gains and above the last: each prunes one split more."""
     found, gains = [0.0], sorted(g for g in gains if g > 0)
-    for low, high in zip(gains, [*gains[1:], 4 * gains[-1] if gains else 0.0], strict=True):
+    for low, high in pairwise([*gains, *(4 * gain for gain in gains[-1:])]):
         if high > low * 1.05:
             found.append(_round_between(low, high))
     while len(found) > MAX_GAMMAS:
@@ -82,9 +84,10 @@ def _with_own(values: list[float], own: float) -> list[float]:
 
 
 def _without_one(values: list[float], own: float) -> list[float]:
-    """One value less: the largest that is not the run's own."""
-    gone = max(value for value in values if value != own)
-    return [value for value in values if value != gone]
+    """One value less: the farthest from the run's own, of two the larger."""
+    at = values.index(own)
+    gone = max(range(len(values)), key=lambda k: (abs(k - at), k))
+    return values[:gone] + values[gone + 1 :]
 
 
 def _count_runs(axes: Axes) -> int:
@@ -101,6 +104,6 @@ def _gains(run: Run) -> list[float]:
 
 
 def _size(run: Run) -> int:
-    """How much there is to show of a run: candidates, and rows of every node."""
-    nodes = [node for r in run.rounds for tree in r.trees for node in tree.nodes]
-    return sum(len(node.candidates) + len(node.rows) // 4 for node in nodes) + 1
+    """How much there is to show of a run: candidates, and rows of every tree."""
+    trees = [tree for r in run.rounds for tree in r.trees]
+    return sum(len(tree.g) + sum(len(node.candidates) for node in tree.nodes) for tree in trees)

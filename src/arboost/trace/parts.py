@@ -41,7 +41,7 @@ REASONS = {
     "gone": "cut off with the split above it",
     "max_depth": "as deep as max_depth allows",
     "alone": "its rows are alike: there is nothing to split",
-    "light": "every split would leave a side lighter than min_child_weight",
+    "light": "every split that gains anything leaves a side lighter than min_child_weight",
     "no gain": "no split gains anything",
     "gamma": "the best split gains less than gamma",
     "max_leaves": "the tree has all the leaves that max_leaves allows",
@@ -88,7 +88,7 @@ class Round:
     trees: list[Tree]
     margin: list[list[float]]
     prediction: list[list[float]]
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]  # None where a metric is not defined on these rows
 
 
 @dataclass(frozen=True)
@@ -99,5 +99,5 @@ class Run:
     base_score: list[float]
     margin: list[list[float]]  # before the first round
     prediction: list[list[float]]
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]
     rounds: list[Round]

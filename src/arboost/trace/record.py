@@ -5,8 +5,9 @@ it scores and forgets, are scored again by its own formulas on its own integers 
 against each other: a number that the engine did not use is an error here, never a number on the page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,11 @@ def record_run(data: DMatrix, values: np.ndarray, params: Mapping[str, Any], n_r
     return recorder.finish(rounds), booster.reset()
 
 
+def _finite(metrics: Iterable[tuple[str, float]]) -> dict[str, float | None]:
+    """Values, None for those that are not numbers."""
+    return {name: float(value) if np.isfinite(value) else None for name, value in metrics}
+
+
 class _Recorder:
     """Follows one booster from round to round."""
 
@@ -51,7 +57,6 @@ class _Recorder:
         self._learner = booster._learner
         self._columns: Columns | None = None
         self._start: Run | None = None
-        self._metrics: list[dict[str, float]] = []
 
     @property
     def _params(self) -> TreeParams:
@@ -94,7 +99,7 @@ class _Recorder:
         shown |= {"n_outputs": learner.n_outputs, "given_base_score": learner.resolved.learner.base_score is not None}
         shown["own_leaves"] = learner.loss.leaf_alphas is not None
         prediction = learner.loss.eval_transform(margin, learner.ctx)
-        found = {m.name: m.evaluate_info(learner.ctx, prediction, self._data.info) for m in learner.metrics}
+        found = _finite((m.name, m.evaluate_info(learner.ctx, prediction, self._data.info)) for m in learner.metrics)
         return Run(shown, learner.intercept.tolist(), margin.tolist(), self._prediction(margin), found, [])
 
     @property
@@ -122,15 +127,15 @@ class _Recorder:
         if self._prunes:
             return None
         offsets, values = self._data.get_quantile_cut()
-        return [values[int(a) + 1 : int(b)] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        return [values[int(a) + 1 : int(b)] for a, b in pairwise(offsets)]
 
     def _prediction(self, margin: np.ndarray) -> list[list[float]]:
         prediction = self._learner.loss.transform(margin, self._learner.ctx)
         found: list[list[float]] = np.asarray(prediction, np.float32).reshape(len(margin), -1).tolist()
         return found
 
-    def _evaluate(self) -> dict[str, float]:
-        return dict(self._learner.evaluate(self._data))
+    def _evaluate(self) -> dict[str, float | None]:
+        return _finite(self._learner.evaluate(self._data))
 
     def _record_tree(
         self,
@@ -236,11 +241,11 @@ class _NodeReader:
             return "pruned"
         if p.max_depth and depth >= p.max_depth:
             return "max_depth"
+        if not candidates:
+            return "alone"
         fair = [c.gain for c in candidates if c.verdict != "light"]
-        if not fair:
-            return "light" if candidates else "alone"
-        if max(fair) <= MIN_GAIN:
-            return "no gain"
+        if max(fair, default=0.0) <= MIN_GAIN:
+            return "light" if any(c.gain > MIN_GAIN for c in candidates) or not fair else "no gain"
         if max(fair) < p.gamma and p.tree_method != "exact":
             return "gamma"
         n_leaves = int(np.count_nonzero(full.left < 0))

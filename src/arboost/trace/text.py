@@ -168,7 +168,15 @@ class _Round:
     def _rows_table(self) -> Block:
         tree, is_log_odds = self._tree, self._params["objective"] in LOG_ODDS
         extra = ["log odds"] if is_log_odds else []
-        columns = ["row", *self._trace.feature_names, self._trace.target_name, *extra, "prediction", self._residual, "h"]
+        columns = [
+            "row",
+            *self._trace.feature_names,
+            self._trace.target_name,
+            *extra,
+            "prediction",
+            self._residual,
+            "h",
+        ]
         rows = []
         for r in range(min(len(tree.g), MAX_ROWS)):
             odds = [number(self._of_target(self._margin[r]))] if is_log_odds else []
@@ -195,7 +203,9 @@ class _Round:
         p = self._params
         if p["reg_alpha"] or p["max_delta_step"]:
             return f"score(G = {number(g)}, H = {number(h)}; lambda, alpha, max_delta_step)"
-        return f"{number(-g) if g < 0 or g == 0 else '(' + number(-g) + ')'}^2 / ({number(h)} + {number(p['reg_lambda'])})"
+        return (
+            f"{number(-g) if g < 0 or g == 0 else '(' + number(-g) + ')'}^2 / ({number(h)} + {number(p['reg_lambda'])})"
+        )
 
     def _candidates_table(self, node: Node) -> Table:
         columns = ["split", "missing", "left", "similarity", "right", "similarity", "gain", ""]
@@ -230,7 +240,9 @@ class _Round:
         eta, what = self._params["eta"], f"node {node.id} ({_rows_of(node)})"
         if self._params["own_leaves"]:
             return f"{what}: {number(node.value)}, eta times the loss's own best value for its rows"
-        output = f"{number(-node.g)} / ({number(node.h)} + {number(self._params['reg_lambda'])}) = {number(node.weight)}"
+        output = (
+            f"{number(-node.g)} / ({number(node.h)} + {number(self._params['reg_lambda'])}) = {number(node.weight)}"
+        )
         if self._params["reg_alpha"] or self._params["max_delta_step"]:
             output = number(node.weight)
         return f"{what}: output {output}; times eta {number(eta)}: {number(node.value)}"

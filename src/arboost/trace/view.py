@@ -18,7 +18,7 @@ from arboost.trace.parts import Round, Run
 from arboost.trace.record import record_run
 
 MAX_ROWS, MAX_FEATURES, MAX_ROUNDS = 5_000, 100, 20
-MAX_CANDIDATES = 200_000  # of one run: some 40 MB of page
+MAX_CANDIDATES = 100_000  # of one run: some 8 MB of page
 FEW_ROWS = 200  # up to so many rows a trace is `exact`; above, bins keep the candidates few enough to read
 DEFAULTS: dict[str, Any] = {"max_depth": 3, "verbosity": 0}
 MANY_ROWS: dict[str, Any] = {"tree_method": "hist", "max_bin": 32}
@@ -123,7 +123,9 @@ class Trace:
         if self._page is None:
             axes = grid.axes_of(self.run, self._sliders)
             runs = grid.record(axes, self.run, lambda changed: self._record(changed)[0])
-            self._page = page.render(self._data_as_dict() | {"axes": axes, "own": grid.own_of(self.run)}, runs, self.title)
+            self._page = page.render(
+                self._data_as_dict() | {"axes": axes, "own": grid.own_of(self.run)}, runs, self.title
+            )
         if path is not None:
             Path(path).write_text(self._page, encoding="utf-8")
         return self._page
@@ -138,7 +140,8 @@ class Trace:
             {"name": name, "values": {str(k): v for k, v in self._value_names.get(name, {}).items()}}
             for name in self.feature_names
         ]
-        table = np.where(np.isnan(self._values), None, self._values.astype(object))
+        table = self._values.astype(object)
+        table[np.isnan(self._values)] = None
         return {
             "title": self.title,
             "notes": self.notes,
@@ -161,6 +164,8 @@ def _check_size(data: DMatrix, n_rounds: int) -> None:
     for what, (n, most, hint) in advice.items():
         if n > most:
             raise XGBoostError(f"A trace shows every number: at most {most:,} {what} can be shown, got {n:,}. {hint}.")
+    if np.isnan(data.get_label()).any():
+        raise XGBoostError("A trace needs a label for every row, and got NaN.")
     if data.feature_types is not None and "c" in data.feature_types:
         raise XGBoostError("A trace shows splits of numbers: turn categorical features into numbers or 0/1 columns.")
 

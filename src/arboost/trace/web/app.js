@@ -7,7 +7,7 @@ class App {
   constructor(data) {
     this.data = data;
     this.at = AXES.map(([name]) => 0);
-    this.treeView = new TreeView($("tree"), (id) => this.pick(id));
+    this.treeView = new TreeView($("tree"), (id) => this.pick(id), (round) => this.goToRound(round));
     this.chooseRun(this.ownRun());
     this.step = 0;
     this.picked = null;
@@ -55,6 +55,10 @@ class App {
     this.step = Math.min(Math.max(step, 0), this.steps.length - 1);
     this.forget();
     this.draw();
+  }
+
+  goToRound(round) {
+    this.go(this.steps.findIndex((s) => s.kind === "residuals" && s.round === round));
   }
 
   forget() {
@@ -144,8 +148,9 @@ class App {
     $("story").innerHTML = story.html;
     const target = run.params.n_outputs > 1 && tree ? `, output ${tree.target}` : "";
     $("kicker").textContent = step.kind === "start" ? "Before the first round" : step.kind === "end" ? "The end" : `Round ${step.round + 1} of ${run.rounds.length}${target}`;
-    $("tree-title").textContent = tree ? `Tree of round ${step.round + 1}${target}` : "Tree";
-    $("tree-legend").innerHTML = tree ? '<span class="left">left: yes</span> <span class="right">right: no</span>' : "No tree yet: the first prediction is a constant.";
+    const isWhole = step.kind === "start" || step.kind === "end";
+    $("tree-title").textContent = isWhole ? "The model: a start, and a tree a round" : `Tree of round ${step.round + 1}${target}`;
+    $("tree-legend").innerHTML = isWhole ? "click a tree to go to its round" : '<span class="left">left: yes</span> <span class="right">right: no</span>';
     this.treeView.draw(scene);
     $("rows").innerHTML = rowsTable(scene);
     $("rows-title").textContent = scene.node ? `Rows of ${nodeName(scene.node)}` : "Rows";
@@ -161,7 +166,7 @@ class App {
       const hasMissing = node.candidates.some((c) => c.n_missing);
       legend("Gain against threshold", hasMissing ? "◀ missing rows go left · ▶ right" : "dots below: the node’s rows");
       drawGains(element, scene, node, scene.candidate, (k) => this.pickCandidate(k));
-    } else if (step.kind === "end" && Object.keys(run.metrics).length) {
+    } else if (step.kind === "end" && Object.values(run.rounds[0].metrics)[0] != null) {
       legend("On the training rows", esc(Object.keys(run.metrics)[0]));
       drawMetric(element, run);
     } else {
@@ -182,13 +187,15 @@ class App {
     $("next").disabled = $("last").disabled = this.step === last;
     const share = (kinds) => this.steps.filter(kinds).length;
     const blocks = [["start", share((s) => s.kind === "start")], ...this.run.rounds.map((r) => [`round ${r.index + 1}`, share((s) => s.round === r.index && s.kind !== "start" && s.kind !== "end")]), ["end", 1]];
-    $("rounds").innerHTML = blocks.map(([name, n]) => `<span style="flex:${n}">${n > 1 ? name : ""}</span>`).join("");
-    document.body.style.setProperty("--progress", `${(100 * this.step) / Math.max(last, 1)}%`);
+    const { kind, round } = scene.step, now = kind === "start" || kind === "end" ? kind : `round ${round + 1}`;
+    $("rounds").innerHTML = blocks.map(([name, n]) => `<span style="flex:${n}" class="${name === now ? "now" : ""}">${n > 1 ? name : ""}</span>`).join("");
+    fill($("scrub"));
   }
 
   drawSliders() {
     AXES.forEach(([name, , word], i) => {
       $(`slide-${word}`).value = this.at[i];
+      fill($(`slide-${word}`));
       const value = this.data.axes[name][this.at[i]];
       $(`value-${word}`).textContent = fmt(value);
       $(`slide-${word}`).setAttribute("aria-valuetext", `${word} ${fmt(value)}`);
@@ -197,6 +204,11 @@ class App {
     const depth = p.max_depth ? `max_depth ${p.max_depth}` : "no max_depth";
     $("setting").textContent = `${p.objective} · ${depth} · min_child_weight ${fmt(p.min_child_weight)} · tree_method ${p.tree_method}`;
   }
+}
+
+// How much of a slider's track is behind its thumb.
+function fill(slider) {
+  slider.style.setProperty("--fill", `${(100 * slider.value) / Math.max(slider.max, 1)}%`);
 }
 
 function switchTheme() {

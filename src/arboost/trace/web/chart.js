@@ -39,19 +39,21 @@ function gainPanel(panel, { data, tree }, node, f, candidates, shown, box, onPic
   const present = data.X.map((row) => row[f]).filter((v) => v !== null);
   const low = Math.min(...present), high = Math.max(...present);
   const hasMissing = candidates.some((c) => c.n_missing);
-  const margin = hasMissing ? 38 : 22;
+  const margin = hasMissing ? 58 : 22;
   const inner = scale(low, high, margin, box.width - margin);
   const x = (v) => (v < low ? 12 : v > high ? box.width - 12 : low === high ? box.width / 2 : inner(v));
   svg("text", { class: "feature", x: 6, y: 13 }, panel).textContent = clip(data.features[f].name, 26);
   svg("line", { class: "axis", x1: 4, x2: box.width - 4, y1: box.y(0), y2: box.y(0) }, panel);
   if (box.gamma > 0) gammaLine(panel, box);
-  ticks(panel, data, f, [...new Set(present)].sort((a, b) => a - b), x, box);
   const lost = node.rows.some((r) => data.X[r][f] === null);
-  if (lost && shown) {
-    const goesLeft = shown.feature === f && shown.default_left;
+  const goesLeft = shown !== null && shown.feature === f && shown.default_left;
+  const room = lost ? (goesLeft ? [60, box.width] : [0, box.width - 60]) : [0, box.width];
+  ticks(panel, data, f, [...new Set(present)].sort((a, b) => a - b), x, box, room);
+  if (lost) {
     svg("text", { class: "tick", x: goesLeft ? 4 : box.width - 4, y: box.height - 4, "text-anchor": goesLeft ? "start" : "end" }, panel).textContent = "missing";
   }
   rowDots(panel, data, tree, node, f, shown, x, box);
+  if (candidates.length > 40) panel.classList.add("dense");
   candidates.forEach((c) => lollipop(panel, data, node, c, shown === c, x(c.threshold), box, onPick));
 }
 
@@ -63,14 +65,14 @@ function gammaLine(panel, box) {
   text.textContent = `γ ${fmt(box.gamma)}${box.inside ? "" : " ↑"}`;
 }
 
-function ticks(panel, data, f, values, x, box) {
-  const few = values.length <= 6 ? values : [values[0], values[Math.floor(values.length / 2)], values[values.length - 1]];
+function ticks(panel, data, f, values, x, box, room) {
+  const few = values.length <= 12 ? values : [values[0], values[Math.floor(values.length / 2)], values[values.length - 1]];
   let last = -Infinity;
   for (const v of few) {
-    if (x(v) - last < 26) continue;
+    if (x(v) - last < 30 || (values.length > 2 && (x(v) < room[0] || x(v) > room[1]))) continue;
     last = x(v);
     const named = data.features[f].values[Number.isInteger(v) ? `${v}.0` : String(v)];
-    svg("text", { class: "tick", x: x(v), y: box.height - 4, "text-anchor": "middle" }, panel).textContent = clip(named ?? fmt(v), 8);
+    svg("text", { class: "tick", x: x(v), y: box.height - 4, "text-anchor": "middle" }, panel).textContent = clip(named ?? fmt(Number(v.toPrecision(3))), 8);
   }
 }
 
@@ -94,15 +96,15 @@ function rowDots(panel, data, tree, node, f, shown, x, box) {
 }
 
 function lollipop(panel, data, node, c, isShown, x, box, onPick) {
-  const index = node.candidates.indexOf(c);
+  const index = node.candidates.indexOf(c), dense = panel.classList.contains("dense");
   const classes = ["candidate", c.verdict, isShown ? "shown" : "", index === node.split ? "taken" : ""];
   const group = svg("g", { class: classes.join(" "), tabindex: 0, role: "button", "data-candidate": index }, panel);
   const shift = c.n_missing ? (c.default_left ? -5 : 5) : 0, at = x + shift, y = box.y(c.gain);
   svg("line", { x1: at, x2: at, y1: box.y(0), y2: y }, group);
   svg("rect", { class: "hit", x: at - 9, y: Math.min(y, box.y(0)) - 9, width: 18, height: Math.abs(y - box.y(0)) + 18 }, group);
-  if (!c.n_missing) svg("circle", { cx: at, cy: y, r: isShown ? 6.5 : 5 }, group);
+  if (!c.n_missing) svg("circle", { cx: at, cy: y, r: isShown ? 6.5 : dense ? 2.8 : 5 }, group);
   else {
-    const d = c.default_left ? -1 : 1, s = isShown ? 7 : 5.5;
+    const d = c.default_left ? -1 : 1, s = isShown ? 7 : dense ? 3.2 : 5.5;
     svg("path", { d: `M${at - d * s * 0.7} ${y - s} L${at + d * s} ${y} L${at - d * s * 0.7} ${y + s} Z` }, group);
   }
   if (isShown) {
@@ -170,7 +172,7 @@ function predictionOf(panel, r, x, y, label, before, after, n, height) {
 
 function drawMetric(element, run) {
   const name = Object.keys(run.metrics)[0];
-  const values = [run.metrics[name], ...run.rounds.map((round) => round.metrics[name])];
+  const values = [run.metrics[name], ...run.rounds.map((round) => round.metrics[name])].map((v) => v ?? 0);
   const width = Math.max(element.clientWidth - 8, 240), height = 236;
   const y = scale(Math.min(0, ...values), Math.max(...values) * 1.1 || 1, height - 34, 20);
   const x = scale(0, values.length - 1, 50, width - 40);

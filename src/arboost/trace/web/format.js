@@ -10,7 +10,7 @@ function fmt(x) {
   const text = size < 1e-4 || size >= 1e12 ? x.toExponential(2) : shown.toLocaleString("en-US", {
     useGrouping: false, maximumFractionDigits: 10,
   });
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 // A number that carries its recorded value, for who wants all digits.
@@ -36,6 +36,12 @@ function questionText(data, c) {
   if (c.n_missing && c.default_left && c.n_left === c.n_missing) return `${name} is missing`;
   if (c.n_missing && !c.default_left && c.n_right === c.n_missing) return `${name} is present`;
   return `${name} < ${fmt(c.threshold)}`;
+}
+
+// The same in at most n characters: the name gives way, not the number.
+function shortQuestion(data, c, n) {
+  const text = questionText(data, c), name = data.features[c.feature].name;
+  return text.length <= n ? text : clip(name, Math.max(n - (text.length - name.length), 3)) + text.slice(name.length);
 }
 
 // "residual" where -g is label less prediction; else its honest name.

@@ -154,7 +154,9 @@ function rowsTable(scene) {
   const w = words(run), before = marginsBefore(run, step.round), target = tree ? tree.target : 0;
   const isAfter = step.kind === "update" || step.kind === "end";
   const columns = [["row", (r) => r + 1, "id"]];
-  data.features.forEach((f, i) => columns.push([esc(f.name), (r) => valueName(data, i, data.X[r][i]), candidate && candidate.feature === i ? "asked" : ""]));
+  const features = data.features.map((f, i) => [esc(f.name), (r) => valueName(data, i, data.X[r][i]), candidate && candidate.feature === i ? "asked" : ""]);
+  const isWide = features.length > 3; // then they come last, so that residuals are in sight
+  if (!isWide) columns.push(...features);
   columns.push([esc(data.target), (r) => num(ofTarget(data.y[r], target)), "label"]);
   if (w.logOdds) columns.push(["log odds", (r) => num(before.margin[r][target]), "margin"]);
   columns.push([w.logOdds ? "p" : "prediction", (r) => num(ofTarget(before.prediction[r], target)), "prediction"]);
@@ -164,6 +166,7 @@ function rowsTable(scene) {
   }
   if (tree && (isAfter || step.kind === "outputs")) columns.push(["leaf adds", (r) => num(tree.nodes[tree.leaf_of_row[r]].value), "adds"]);
   if (isAfter) columns.push(...afterColumns(scene, w, target));
+  if (isWide) columns.push(...features);
   return tableOfRows(scene, columns, node, candidate);
 }
 
