@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from arboost.booster import Booster
+from arboost.config import config_context
 from arboost.kernels.scalar import MIN_GAIN
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import TreeParams
@@ -38,9 +39,10 @@ def _check(agrees: Any, what: str) -> None:
 
 def record_run(data: DMatrix, values: np.ndarray, params: Mapping[str, Any], n_rounds: int) -> tuple[Run, Booster]:
     """Train on `data`, whose values are given too, and record every step."""
-    booster = Booster(params, [data])
-    recorder = _Recorder(booster, data, values)
-    rounds = [recorder.record_round(i) for i in range(n_rounds)]
+    with config_context(**{name: value for name, value in params.items() if name == "verbosity"}):
+        booster = Booster(params, [data])
+        recorder = _Recorder(booster, data, values)
+        rounds = [recorder.record_round(i) for i in range(n_rounds)]
     return recorder.finish(rounds), booster.reset()
 
 
@@ -112,7 +114,8 @@ class _Recorder:
         twin = self._booster.copy()
         n_rounds = twin.num_boosted_rounds()
         twin.set_param({"gamma": 0})
-        twin.update(self._data, n_rounds)
+        with config_context(verbosity=0):  # what there is to warn of, the booster itself does
+            twin.update(self._data, n_rounds)
         trees = twin._learner.model.trees[twin._learner.model.trees_of(n_rounds, n_rounds + 1)]
         leaves = self._leaves(twin, n_rounds)
         return [(tree, leaves[:, k]) for k, tree in enumerate(trees)]

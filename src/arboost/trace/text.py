@@ -93,9 +93,11 @@ def _rich_block(block: Block) -> Any:
     if isinstance(block, Paragraph):
         return importlib.import_module("rich.text").Text(block.text)
     box = importlib.import_module("rich.box").SIMPLE_HEAD
-    table = importlib.import_module("rich.table").Table(box=box, header_style="dim", pad_edge=False)
+    table = importlib.import_module("rich.table").Table(
+        box=box, header_style="dim", pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for name in block.columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for r, row in enumerate(block.rows):
         table.add_row(*row, style="bold green" if r == block.chosen else None)
     return table
@@ -185,6 +187,8 @@ class _Round:
         return Table([*columns], _cut(rows, len(tree.g)))
 
     def _question(self, c: Candidate) -> str:
+        if c.n_missing and (c.n_left if c.default_left else c.n_right) == c.n_missing:
+            return f"{self._trace.feature_names[c.feature]} is {'missing' if c.default_left else 'present'}"
         return f"{self._trace.feature_names[c.feature]} < {number(c.threshold)}"
 
     def _node_blocks(self, node: Node) -> Iterator[Block]:
@@ -208,14 +212,15 @@ class _Round:
         )
 
     def _candidates_table(self, node: Node) -> Table:
-        columns = ["split", "missing", "left", "similarity", "right", "similarity", "gain", ""]
+        has_missing = any(c.n_missing for c in node.candidates)
+        columns = ["split", *["missing"] * has_missing, "left", "sim.", "right", "sim.", "gain", ""]
         shown = sorted(range(len(node.candidates)), key=lambda k: -node.candidates[k].gain)[:MAX_ROWS]
         rows = []
         for k in sorted(shown):
             c = node.candidates[k]
-            side = ("left" if c.default_left else "right") if c.n_missing else "-"
+            side = [("left" if c.default_left else "right") if c.n_missing else "-"] * has_missing
             sides = [f"{c.n_left}", number(c.score_left), f"{c.n_right}", number(c.score_right)]
-            rows.append([self._question(c), side, *sides, number(c.gain), VERDICTS[c.verdict]])
+            rows.append([self._question(c), *side, *sides, number(c.gain), VERDICTS[c.verdict]])
         chosen = sorted(shown).index(node.split) if node.split >= 0 else -1
         return Table(columns, _cut(rows, len(node.candidates)), chosen)
 

@@ -20,7 +20,8 @@ from arboost.trace.record import record_run
 MAX_ROWS, MAX_FEATURES, MAX_ROUNDS = 5_000, 100, 20
 MAX_CANDIDATES = 100_000  # of one run: some 8 MB of page
 FEW_ROWS = 200  # up to so many rows a trace is `exact`; above, bins keep the candidates few enough to read
-DEFAULTS: dict[str, Any] = {"max_depth": 3, "verbosity": 0}
+DEFAULTS: dict[str, Any] = {"max_depth": 3}
+_NOT_IN_NAMES = str.maketrans({"[": "(", "]": ")", "<": "under "})  # marks that names of features may not have
 MANY_ROWS: dict[str, Any] = {"tree_method": "hist", "max_bin": 32}
 
 
@@ -57,9 +58,12 @@ class Trace:
         sliders: Mapping[str, Sequence[float]] | None = None,
     ):
         names = None if feature_names is None else list(feature_names)
-        self._data = DMatrix(X, y, feature_names=names)
+        self._data = DMatrix(X, y, feature_names=names, enable_categorical=True)
         _check_size(self._data, num_boost_round)
-        self._values = np.concatenate([values.copy() for _, values in self._data.chunks()])
+        self._values = _values_of(self._data)
+        self._value_names = {name: dict(values) for name, values in (value_names or {}).items()}
+        if "c" in (self._data.feature_types or ()):
+            self._open_categories(num_boost_round)
         self._params = _params_for_showing(params, len(self._values))
         self._n_rounds = num_boost_round
         self.run, self.booster = self._record({})
@@ -67,9 +71,16 @@ class Trace:
         self.target_name = target_name or getattr(y, "name", None) or "label"
         self.title = title or f"{self.target_name}, round by round"
         self.notes = notes
-        self._value_names = {name: dict(values) for name, values in (value_names or {}).items()}
         self._sliders = sliders
         self._page: str | None = None
+
+    def _open_categories(self, n_rounds: int) -> None:
+        """Put a 0/1 column for each category in the place of categorical features."""
+        table, names = _one_hot(self._data, self._values)
+        self._data = DMatrix(table, self._data.get_label(), feature_names=names)
+        _check_size(self._data, n_rounds)
+        self._values = table
+        self._value_names |= {name: {0.0: "no", 1.0: "yes"} for name in names if " = " in name}
 
     @property
     def rounds(self) -> list[Round]:
@@ -122,7 +133,7 @@ class Trace:
         """
         if self._page is None:
             axes = grid.axes_of(self.run, self._sliders)
-            runs = grid.record(axes, self.run, lambda changed: self._record(changed)[0])
+            runs = grid.record(axes, self.run, lambda changed: self._record({**changed, "verbosity": 0})[0])
             self._page = page.render(
                 self._data_as_dict() | {"axes": axes, "own": grid.own_of(self.run)}, runs, self.title
             )
@@ -166,18 +177,38 @@ def _check_size(data: DMatrix, n_rounds: int) -> None:
             raise XGBoostError(f"A trace shows every number: at most {most:,} {what} can be shown, got {n:,}. {hint}.")
     if np.isnan(data.get_label()).any():
         raise XGBoostError("A trace needs a label for every row, and got NaN.")
-    if data.feature_types is not None and "c" in data.feature_types:
-        raise XGBoostError("A trace shows splits of numbers: turn categorical features into numbers or 0/1 columns.")
+
+
+def _values_of(data: DMatrix) -> np.ndarray:
+    """(n_rows, n_features) float32, NaN for missing."""
+    return np.concatenate([values.copy() for _, values in data.chunks()])
+
+
+def _one_hot(data: DMatrix, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """The table with a 0/1 column for each category that occurs, missing where the feature is; and the names."""
+    types, known = data.feature_types or [], data.get_categories().values
+    columns, names = [], []
+    for f, name in enumerate(data.feature_names or [f"f{i}" for i in range(data.num_col())]):
+        x = values[:, f]
+        if types[f] != "c":
+            columns.append(x)
+            names.append(name)
+            continue
+        for code in np.unique(x[~np.isnan(x)]).astype(int):
+            category = known[f]
+            shown = str(code if category is None else category[code])
+            columns.append(np.where(np.isnan(x), np.float32(np.nan), x == code).astype(np.float32))
+            names.append(f"{name} = {shown}".translate(_NOT_IN_NAMES))
+    return np.column_stack(columns), names
 
 
 def _params_for_showing(params: Mapping[str, Any] | None, n_rows: int) -> dict[str, Any]:
     """The parameters with a trace's own defaults; those that hide part of the data from a tree are refused by name."""
     given = normalize(params)
     defaults = DEFAULTS | ({"tree_method": "exact"} if n_rows <= FEW_ROWS else MANY_ROWS)
-    if given.get("tree_method") in ("auto", "exact", "hist", None):
-        given = {k: v for k, v in given.items() if (k, v) != ("tree_method", "auto")}
-    merged = {**defaults, **given}
-    tree, learner = resolve(merged, warn=False).tree, resolve(merged, warn=False).learner
+    merged = {**defaults, **{k: v for k, v in given.items() if (k, v) != ("tree_method", "auto")}}
+    resolved = resolve(merged, warn=False)
+    tree, learner = resolved.tree, resolved.learner
     refused = {
         "booster": learner.booster != "gbtree",
         "tree_method": tree.tree_method not in ("exact", "hist"),

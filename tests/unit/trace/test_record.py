@@ -194,11 +194,20 @@ def test_too_many_candidates_are_refused_with_advice():
         arboost.trace(X, X[:, 0], {"tree_method": "exact"}, 1)
 
 
-def test_categories_are_refused():
+def test_categories_become_columns():
     pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame({"colour": pandas.Categorical(["red", "blue", "red"])})
-    with pytest.raises(XGBoostError, match="categor"):
-        arboost.trace(X, [0, 1, 0])
+    X = pandas.DataFrame({"size": [1, 2, 3, 4], "colour": pandas.Categorical(["red", "b<[lue]", None, "red"])})
+    trace = arboost.trace(X, [0, 5, 1, 0], {"min_child_weight": 0}, 1)
+    assert trace.feature_names == ["size", "colour = bunder (lue)", "colour = red"]
+    assert trace.to_dict()["X"] == [[1, 0, 1], [2, 1, 0], [3, None, None], [4, 0, 1]]
+    assert trace.to_dict()["features"][2]["values"] == {"0.0": "no", "1.0": "yes"}
+
+
+def test_unknown_parameters_are_warned_of_once():
+    with pytest.warns(UserWarning, match="max_deepth") as warned:
+        trace = arboost.trace(SMALL, [0, 1, 0, 1], {"max_deepth": 2, "gamma": 0.1}, 2)
+        trace.to_html()
+    assert len(warned) == 1
 
 
 def test_rows_without_a_label_are_refused():
