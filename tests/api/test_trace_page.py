@@ -234,4 +234,6 @@ def test_classes_and_many_rows(browser, tmp_path):
     assert browser.texts("h1") == ["<b>Classes</b>"]
     assert browser.texts("#rows th.label") == ["<b>class</b>"]
     step_to(browser, "update")
+    browser.screenshot(tmp_path / "classes.png")
+    assert (tmp_path / "classes.png").stat().st_size > 10_000  # something is drawn
     assert "… 180 more rows" in browser.find("#rows tfoot").text

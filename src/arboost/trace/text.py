@@ -189,6 +189,8 @@ class _Round:
     def _question(self, c: Candidate) -> str:
         if c.n_missing and (c.n_left if c.default_left else c.n_right) == c.n_missing:
             return f"{self._trace.feature_names[c.feature]} is {'missing' if c.default_left else 'present'}"
+        if self._data["features"][c.feature]["category"]:
+            return self._trace.feature_names[c.feature].replace(" = ", " != ", 1)
         return f"{self._trace.feature_names[c.feature]} < {number(c.threshold)}"
 
     def _node_blocks(self, node: Node) -> Iterator[Block]:

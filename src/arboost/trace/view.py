@@ -62,6 +62,7 @@ class Trace:
         _check_size(self._data, num_boost_round)
         self._values = _values_of(self._data)
         self._value_names = {name: dict(values) for name, values in (value_names or {}).items()}
+        self._categories: set[str] = set()  # names of the columns that stand for a category
         if "c" in (self._data.feature_types or ()):
             self._open_categories(num_boost_round)
         self._params = _params_for_showing(params, len(self._values))
@@ -77,10 +78,11 @@ class Trace:
     def _open_categories(self, n_rounds: int) -> None:
         """Put a 0/1 column for each category in the place of categorical features."""
         table, names = _one_hot(self._data, self._values)
+        self._categories = set(names) - set(self._data.feature_names or ())
         self._data = DMatrix(table, self._data.get_label(), feature_names=names)
         _check_size(self._data, n_rounds)
         self._values = table
-        self._value_names |= {name: {0.0: "no", 1.0: "yes"} for name in names if " = " in name}
+        self._value_names |= {name: {0.0: "no", 1.0: "yes"} for name in self._categories}
 
     @property
     def rounds(self) -> list[Round]:
@@ -148,7 +150,11 @@ class Trace:
     def _data_as_dict(self) -> dict[str, Any]:
         label = self._data.get_label().reshape(len(self._values), -1)
         features = [
-            {"name": name, "values": {str(k): v for k, v in self._value_names.get(name, {}).items()}}
+            {
+                "name": name,
+                "values": {str(float(k)): v for k, v in self._value_names.get(name, {}).items()},
+                "category": name in self._categories,
+            }
             for name in self.feature_names
         ]
         table = self._values.astype(object)

@@ -200,7 +200,9 @@ def test_categories_become_columns():
     trace = arboost.trace(X, [0, 5, 1, 0], {"min_child_weight": 0}, 1)
     assert trace.feature_names == ["size", "colour = bunder (lue)", "colour = red"]
     assert trace.to_dict()["X"] == [[1, 0, 1], [2, 1, 0], [3, None, None], [4, 0, 1]]
+    assert [feature["category"] for feature in trace.to_dict()["features"]] == [False, True, True]
     assert trace.to_dict()["features"][2]["values"] == {"0.0": "no", "1.0": "yes"}
+    assert "colour != red" in trace.text()
 
 
 def test_unknown_parameters_are_warned_of_once():

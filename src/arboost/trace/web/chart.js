@@ -15,11 +15,8 @@ function drawGains(element, scene, node, shown, onPick) {
   const { data, run, tree } = scene;
   const byFeature = data.features.map((_, f) => node.candidates.filter((c) => c.feature === f));
   const order = byFeature.map((_, f) => f).filter((f) => byFeature[f].length);
-  if (order.length > MAX_PANELS) {
-    order.sort((a, b) => bestOf(byFeature[b]) - bestOf(byFeature[a]));
-    order.length = MAX_PANELS;
-    order.sort((a, b) => a - b);
-  }
+  if (order.length > 3) order.sort((a, b) => bestOf(byFeature[b]) - bestOf(byFeature[a])); // the best in sight
+  order.length = Math.min(order.length, MAX_PANELS);
   const perRow = Math.max(1, Math.min(order.length, Math.floor(element.clientWidth / 215)));
   const width = Math.floor(element.clientWidth / perRow) - 8, height = 182;
   const gains = node.candidates.map((c) => c.gain);

@@ -35,6 +35,7 @@ function questionText(data, c) {
   const name = data.features[c.feature].name;
   if (c.n_missing && c.default_left && c.n_left === c.n_missing) return `${name} is missing`;
   if (c.n_missing && !c.default_left && c.n_right === c.n_missing) return `${name} is present`;
+  if (data.features[c.feature].category) return name.replace(" = ", " ≠ "); // 0/1: those below 0.5 are of other categories
   return `${name} < ${fmt(c.threshold)}`;
 }
 

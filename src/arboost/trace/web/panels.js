@@ -1,6 +1,7 @@
 // What is told beside the pictures: the story of a step, the table of rows, the table of candidates.
 
 const MAX_TABLE = 80;
+const MANY_ROWS = 15; // of so many rows those of the node come first
 
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const list = (ids) => (ids.length < 2 ? ids.join("") : `${ids.slice(0, -1).join(", ")} and ${ids[ids.length - 1]}`);
@@ -183,7 +184,7 @@ function afterColumns({ run, step }, w, target) {
 function tableOfRows({ data, tree }, columns, node, candidate) {
   const all = [...data.X.keys()];
   const inside = node ? new Set(node.rows) : null;
-  const ordered = all.length > MAX_TABLE && inside ? [...node.rows, ...all.filter((r) => !inside.has(r))] : all;
+  const ordered = all.length > MANY_ROWS && inside ? [...node.rows, ...all.filter((r) => !inside.has(r))] : all;
   const head = columns.map(([name, , kind]) => `<th class="${kind}">${name}</th>`).join("");
   const body = ordered.slice(0, MAX_TABLE).map((r) => {
     const side = candidate && inside.has(r) ? sideOfRow(data, candidate, r) : "";
