@@ -1,7 +1,7 @@
 """One training, recorded round by round from the engine itself.
 
 The engine trains; what is recorded is its gradients, trees, leaves, margins and predictions. Candidate splits, which
-it scores and forgets, are scored again by its own formulas on its own integers (search.py). `_Checks` then holds both
+it scores and forgets, are scored again by its own formulas on its own integers (search.py). `_check` then holds both
 against each other: a number that the engine did not use is an error here, never a number on the page.
 """
 
