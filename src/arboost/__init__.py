@@ -52,6 +52,7 @@ _LAZY = {
     "sklearn": "arboost.sklearn",
     "survival": "arboost.survival",
     "to_graphviz": "arboost.plotting",
+    "trace": "arboost.trace",
     "train": "arboost.training",
     "training": "arboost.training",
 }
@@ -90,6 +91,7 @@ __all__ = [
     "sklearn",
     "survival",
     "to_graphviz",
+    "trace",
     "train",
     "training",
 ]

@@ -156,6 +156,7 @@ def _warm_rank(xgb: Any, X: np.ndarray) -> None:
 def _warm_exact(xgb: Any, X: np.ndarray) -> None:
     for sampled in ({}, {"subsample": 0.5}):
         xgb.train(_QUIET | {"tree_method": "exact"} | sampled, xgb.DMatrix(X, X[:, 0]), 2)
+    xgb.trace.example("dosage")
 
 
 def _warm_vector(xgb: Any, X: np.ndarray) -> None:

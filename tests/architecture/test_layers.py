@@ -69,7 +69,7 @@ ROOMS = {
     "matplotlib": ["compat", "plotting", "cli.drawing"],
     "graphviz": ["compat", "plotting"],
     "click": ["cli"],
-    "rich": ["cli"],
+    "rich": ["cli", "trace"],
     "rich_click": ["cli"],
     "dask": ["dask"],
     "distributed": ["dask"],

@@ -432,6 +432,12 @@ class Learner:
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         self._boost(data, session, margin, self._leaf_solver(data.info))
 
+    def last_gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Copies of the gradients and hessians (K, n) that the last round was grown from, for who shows them."""
+        if self._session is None:
+            raise XGBoostError("No round has been trained, or its data was forgotten: there are no gradients.")
+        return self._session.g.copy(), self._session.h.copy()
+
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
         """One round of boosting on given gradients (n, K); `split`: others, (n, J), to find splits on."""
         self._prepare(data, estimate=False)

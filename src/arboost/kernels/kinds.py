@@ -16,6 +16,7 @@ KINDS = {
 
 # Modules whose kernels no fit needs but those of one kind; all others belong to hist.
 _KIND_OF_MODULE = {
+    "candidates": "exact",
     "constrained": "categories",
     "exact": "exact",
     "level_general": "categories",
