@@ -24,6 +24,8 @@ FLOORS = [
         "objective",
         "model_config",
         "introspect",
+        "cards",
+        "progress",
         "booster",
         "concat",
         "training",
@@ -63,6 +65,8 @@ ROOMS = {
     "sklearn": ["compat", "sklearn", "ensemble"],
     "matplotlib": ["compat", "plotting"],
     "graphviz": ["compat", "plotting"],
+    "IPython": ["progress"],
+    "rich": ["progress"],
     "dask": ["dask"],
     "distributed": ["dask"],
 }

@@ -47,8 +47,8 @@ def _binary_charts(subject: Subject, label: np.ndarray, score: np.ndarray) -> li
     if subject.objective != "binary:hinge":
         charts += [calibration(positive.astype(np.float64), score, weight, "probability")]
         charts += [_histogram_by_class(subject, positive, score, weight)]
-    charts.append(_threshold(subject, positive, score, weight))
-    return charts
+    threshold = _threshold(subject, positive, score, weight)
+    return [*charts, threshold, *([] if subject.objective == "binary:hinge" else [_by_threshold(threshold)])]
 
 
 def _cumulated(positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +124,9 @@ def calibration(actual: np.ndarray, score: np.ndarray, weight: np.ndarray, what:
         "type": "line",
         "title": "Calibration",
         "x": {"label": f"mean predicted {what}", "domain": [rounded(low), rounded(high)]},
-        "y": {"label": f"mean observed {'share' if what == 'probability' else what}"},
+        "y": {"label": "observed share", "domain": [0, 1]}
+        if what == "probability"
+        else {"label": f"mean observed {what}"},
         "series": [{"name": "model", "x": rounded_list(predicted), "y": rounded_list(observed), "dots": True}],
         "refs": [{"name": "ideal", "x": rounded_list([low, high]), "y": rounded_list([low, high])}],
         "note": "Ten groups of rows with like predictions.",
@@ -167,6 +169,24 @@ def _threshold(subject: Subject, positive: np.ndarray, score: np.ndarray, weight
     }
 
 
+def _by_threshold(counts: dict[str, Any]) -> dict[str, Any]:
+    """Precision, recall and F1 at every threshold of the grid; no row above it: no precision."""
+    hits, false_alarms = np.array(counts["tp"], np.float64), np.array(counts["fp"], np.float64)
+    found = hits + false_alarms
+    recall = hits / counts["positives"]
+    precision = np.divide(hits, found, out=np.full(len(hits), np.nan), where=found > 0)
+    f1 = 2 * hits / (found + counts["positives"])
+    x = rounded_list(np.linspace(0.0, 1.0, len(hits)))
+    scores = (("precision", precision), ("recall", recall), ("F1", f1))
+    return {
+        "type": "line",
+        "title": "Scores by threshold",
+        "x": {"label": "threshold", "domain": [0, 1]},
+        "y": {"label": "score", "domain": [0, 1]},
+        "series": [{"name": name, "x": x, "y": rounded_list(y, 4)} for name, y in scores],
+    }
+
+
 # ---- several classes ----
 
 
@@ -181,7 +201,10 @@ def multiclass_views(subject: Subject) -> list[dict[str, Any]]:
     counts = np.zeros((n_classes, n_classes))
     np.add.at(counts, (code, found), weight)
     confidence = calibration((code == found).astype(np.float64), probability.max(axis=1), weight, "probability")
-    confidence |= {"title": "Calibration of the chosen class", "y": {"label": "share of rows that are right"}}
+    confidence |= {
+        "title": "Calibration of the chosen class",
+        "y": {"label": "share of rows that are right", "domain": [0, 1]},
+    }
     charts = [_confusion(subject, counts), _class_table(subject, counts)]
     return [{"name": "", "charts": [*charts, *_class_rocs(subject, code, probability, weight), confidence]}]
 
@@ -208,7 +231,12 @@ def _class_table(subject: Subject, counts: np.ndarray) -> dict[str, Any]:
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         cells = [f"{value:.3f}" for value in (precision, recall, f1)]
         rows.append([subject.class_names[k], f"{support:,.10g}", *cells])
-    return {"type": "table", "title": "Classes", "columns": ["class", "rows", "precision", "recall", "F1"], "rows": rows}
+    return {
+        "type": "table",
+        "title": "Classes",
+        "columns": ["class", "rows", "precision", "recall", "F1"],
+        "rows": rows,
+    }
 
 
 def _class_rocs(subject: Subject, code: np.ndarray, probability: np.ndarray, weight: np.ndarray) -> list[dict]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.stats
 
 from arboost.introspect import IMPORTANCE_TYPES
 from arboost.matrix.dmatrix import DMatrix
@@ -83,7 +84,11 @@ def importance(subject: Subject, explanation: Explanation | None) -> dict[str, A
         top = np.argsort(-values, kind="stable")[:_BARS]
         top = top[values[top] > 0]
         digits = 9 if kind != "shap" else 6
-        shown[kind] = {"title": titles[kind], "names": [names[f] for f in top], "values": rounded_list(values[top], digits)}
+        shown[kind] = {
+            "title": titles[kind],
+            "names": [names[f] for f in top],
+            "values": rounded_list(values[top], digits),
+        }
     main = kinds.get("shap", kinds.get("total_gain", kinds.get("weight")))
     assert main is not None
     return {"kinds": shown, "order": np.argsort(-main, kind="stable").tolist()}
@@ -140,12 +145,12 @@ def _partner(explanation: Explanation, output: int, feature: int, top: np.ndarra
     """
     x, phi = explanation.values[:, feature], explanation.shap[:, output, feature].astype(np.float64)
     order = np.argsort(x, kind="stable")
-    runs = [run for run in np.array_split(order, max(1, len(order) // 40)) if len(run) > 5]
+    runs = [run for run in np.array_split(order, max(1, len(order) // 60)) if len(run) > 5]
     best, chosen = 0.0, None
     for position, other in enumerate(top.tolist()):
         if other == feature:
             continue
-        z = np.nan_to_num(explanation.values[:, other].astype(np.float64), posinf=0.0, neginf=0.0)
+        z = scipy.stats.rankdata(np.nan_to_num(explanation.values[:, other]))  # an outlier makes no correlation
         strength = sum(_correlation(phi[run], z[run]) * float(phi[run].std()) for run in runs)
         if strength > best:
             best, chosen = strength, position
@@ -155,7 +160,8 @@ def _partner(explanation: Explanation, output: int, feature: int, top: np.ndarra
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = float(np.sqrt((a @ a) * (b @ b)))
-    return abs(float(a @ b)) / scale if scale > 0 else 0.0
+    chance = 0.8 / np.sqrt(len(a))  # what unrelated values show on average
+    return max(0.0, abs(float(a @ b)) / scale - chance) if scale > 0 else 0.0
 
 
 # ---- single rows ----
@@ -187,7 +193,9 @@ def single_rows(explanation: Explanation, n_trees: int) -> list[dict[str, Any]]:
 def _pick(explanation: Explanation) -> list[tuple[int, str]]:
     """Positions of the rows, and why: spread over the range of predictions, and those furthest off."""
     subject = explanation.subject
-    score = subject.margin[explanation.rows].max(axis=1) if subject.n_outputs > 1 else subject.margin[explanation.rows, 0]
+    score = (
+        subject.margin[explanation.rows].max(axis=1) if subject.n_outputs > 1 else subject.margin[explanation.rows, 0]
+    )
     order = np.argsort(-score, kind="stable")
     picked = {int(order[i]): "" for i in thinned(len(order), _SPREAD_ROWS)}
     label = subject.label()

@@ -1,6 +1,5 @@
 """Tables of a report: the model, its parameters, the data, and how to make the same again."""
 
-import hashlib
 import platform
 import sys
 from importlib import metadata
@@ -9,23 +8,24 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.dart import Dart
+from arboost.cards import model_digest
 from arboost.params.table import PARAMS
-from arboost.report.numbers import rounded, rounded_list, words
+from arboost.report.numbers import NO_VALUE, rounded, rounded_list, words
 from arboost.report.subject import KIND_WORDS, Subject
 from arboost.version import __version__
 
 _BARS = 24  # of the little histograms
 _MAX_FEATURES = 200  # rows of the table of features
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pandas")
-# What changes no model: who evaluates, how many threads, how much is said.
-_NOT_LEARNED = ("nthread", "verbosity", "device", "validate_parameters")
+# What changes no model: how many threads, how much is said.
+_SILENT = ("n_jobs", "nthread", "verbosity", "device", "validate_parameters")
 
 Rows = list[tuple[str, str]]
 
 
 def digest(subject: Subject) -> str:
     """SHA-256 of the whole model, as `save_raw` writes it."""
-    return hashlib.sha256(subject.whole.save_raw()).hexdigest()
+    return model_digest(subject.whole)
 
 
 def title_words(subject: Subject) -> str:
@@ -51,7 +51,7 @@ def model_facts(subject: Subject) -> Rows:
     best = booster.attr("best_iteration")
     if best is not None:
         facts.append(("Best iteration", best))
-        facts.append(("Best score", booster.attr("best_score") or "–"))
+        facts.append(("Best score", booster.attr("best_score") or NO_VALUE))
     begin, end = subject.rounds
     if (begin, end) != (0, booster.num_boosted_rounds()):
         facts.append(("Rounds reported", f"{begin} to {end - 1}"))
@@ -197,14 +197,14 @@ def _label_histogram(label: np.ndarray, name: str) -> dict[str, Any]:
     known = label[np.isfinite(label)].astype(np.float64)
     distinct = np.unique(known)
     if len(distinct) <= 20:
-        counts = [int((known == value).sum()) for value in distinct]
+        of_value = [int((known == value).sum()) for value in distinct]
         shape = {"type": "columns", "names": [words(float(v)) for v in distinct]}
         return {
             **shape,
             "title": f"Rows by {name}",
             "x": {"label": name},
             "y": {"label": "rows"},
-            "series": [{"name": "rows", "y": counts}],
+            "series": [{"name": "rows", "y": of_value}],
         }
     counts, edges = np.histogram(known, 40)
     return {
@@ -233,23 +233,44 @@ def versions(subject: Subject) -> Rows:
 
 def code(subject: Subject) -> str:
     """A program that trains the same model, as far as the model knows how it was trained."""
-    check = f'digest = hashlib.sha256({{}}.save_raw()).hexdigest()\nassert digest == "{digest(subject)}"'
     head = "import hashlib\n\nimport arboost as xgb\n\n"
-    given = {name: value for name, value in _given(subject).items() if name not in _NOT_LEARNED}
+    if subject.estimator is not None:
+        body, name = _estimator_code(subject), "model.get_booster()"
+    else:
+        body, name = _booster_code(subject), "booster"
+    check = f'digest = hashlib.sha256({name}.save_raw()).hexdigest()\nassert digest == "{digest(subject)}"'
+    return head + body + check
+
+
+def _estimator_code(subject: Subject) -> str:
     estimator = subject.estimator
-    if estimator is not None:
-        chosen = {k: v for k, v in estimator.get_params().items() if v is not None and v == v}
-        arguments = "".join(f"    {name}={value!r},\n" for name, value in sorted(chosen.items()))
-        body = f"model = xgb.{type(estimator).__name__}(\n{arguments})\nmodel.fit(X, y)\n"
-        return head + body + check.format("model.get_booster()")
+    usual = type(estimator)().get_params()
+    chosen = {k: v for k, v in estimator.get_params().items() if repr(v) != repr(usual.get(k)) and k not in _SILENT}
+    arguments = "".join(f"    {_argument(name + '=', value)}\n" for name, value in sorted(chosen.items()))
+    watched = ", eval_set=[(X_valid, y_valid)]" if hasattr(estimator, "evals_result_") else ""
+    fit = f"model.fit(X, y{watched})\n"
+    return f"model = xgb.{type(estimator).__name__}(\n{arguments})\n" + fit
+
+
+def _booster_code(subject: Subject) -> str:
+    given = {name: value for name, value in _given(subject).items() if name not in _SILENT}
     if set(given) <= {"objective", "booster", "num_class"}:
-        note = "# The model was loaded from a file, which keeps no training parameters.\n"
-        return head + note + 'booster = xgb.Booster(model_file="model.json")\n' + check.format("booster")
-    lines = "".join(f"    {name!r}: {value!r},\n" for name, value in sorted(given.items()))
-    rounds = subject.whole.num_boosted_rounds()
+        note = "# A model file keeps no training parameters.\n"
+        return note + 'booster = xgb.Booster(model_file="model.json")\n'
+    lines = "".join(f"    {_argument(repr(name) + ': ', value)}\n" for name, value in sorted(given.items()))
+    rounds, attributes = subject.whole.num_boosted_rounds(), subject.whole.attributes()
     body = f"params = {{\n{lines}}}\ndtrain = xgb.DMatrix(X, label=y)\n"
     body += f"booster = xgb.train(params, dtrain, num_boost_round={rounds})\n"
-    return head + body + check.format("booster")
+    if attributes:
+        body += f"booster.set_attr(**{attributes!r})  # as early stopping, or you, left them\n"
+    return body
+
+
+def _argument(name: str, value: Any) -> str:
+    """One line of arguments; what has no literal is left to the reader."""
+    if isinstance(value, str | int | float | list | tuple | dict | None):
+        return f"{name}{value!r},"
+    return f"{name}...,  # {type(value).__name__}"
 
 
 def headline(subject: Subject, metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -271,4 +292,4 @@ def headline(subject: Subject, metrics: list[dict[str, Any]]) -> list[dict[str, 
 
 def _against(row: dict[str, Any]) -> str:
     baseline = row.get("baseline")
-    return "" if baseline is None else f"{words(rounded(baseline, 4))} without the model"
+    return "" if baseline is None else f"baseline {words(rounded(baseline, 4))}"

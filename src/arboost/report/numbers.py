@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+NO_VALUE = "\u2013"
+
 
 def rounded(value: float, digits: int = 5) -> float | int | None:
     """A number of so many significant digits, whole ones as integers; None for NaN and infinities."""
@@ -28,12 +30,12 @@ def exact(value: float) -> float | int | None:
 def words(value: Any, digits: int = 5) -> str:
     """A number for readers: 1,234,567, 0.83125, 1.2e-07."""
     if value is None:
-        return "–"
+        return NO_VALUE
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     value = float(value)
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else ("∞" if value > 0 else "-∞")
+        return NO_VALUE if math.isnan(value) else ("∞" if value > 0 else "-∞")
     if value.is_integer() and abs(value) < 1e15:
         return f"{int(value):,}"
     text = f"{value:.{digits}g}"

@@ -13,7 +13,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from arboost.report.numbers import words
+from arboost.report.numbers import NO_VALUE, words
 from arboost.version import __version__
 
 _SCRIPTS = ("draw.js", "charts.js", "explain.js", "trees.js", "page.js")
@@ -75,15 +75,13 @@ def _header(tables: dict[str, Any]) -> str:
         f'<span class="chip">{escape(text)}</span>'
         for text in (tables["kind"], tables["objective"], f"sha256 {tables['digest'][:12]}")
     )
-    return (
-        f'<header><p class="chips">{chips}</p><h1>{escape(tables["title"])}</h1><div class="tiles">{tiles}</div></header>'
-    )
+    return f'<header><p class="chips">{chips}</p><h1>{escape(tables["title"])}</h1><div class="tiles">{tiles}</div></header>'
 
 
 def _tile(tile: dict[str, Any]) -> str:
     exact = f' title="{escape(repr(tile["exact"]))}"' if "exact" in tile else ""
     return (
-        f'<div class="tile"><b>{escape(tile["name"])}</b><strong{exact}>{escape(tile["value"])}</strong>'
+        f'<div class="tile"><b title="{escape(tile["name"])}">{escape(tile["name"])}</b><strong{exact}>{escape(tile["value"])}</strong>'
         f"<small>{escape(tile['note'])}</small></div>"
     )
 
@@ -99,8 +97,8 @@ def _sections(tables: dict[str, Any], charts: dict[str, Any]) -> list[tuple[str,
         ("shap", "SHAP values", _shap(shap) if has_shap else ""),
         ("rows", "Row by row", _rows(charts["rows"])),
         ("trees", "Trees", _trees(charts["forest"])),
-        ("data", "Data", _data(tables, charts)),
-        ("parameters", "Model and parameters", _parameters(tables)),
+        ("data", "Data" if tables["data"] else "Features", _data(tables, charts)),
+        ("parameters", "Parameters", _parameters(tables)),
         ("reproduce", "Make it again", _reproduce(tables)),
     ]
 
@@ -145,7 +143,9 @@ def _arrow(row: dict[str, Any]) -> str:
 
 def _table(head: str, rows: Iterable[str], name: str) -> str:
     body = "".join(rows)
-    return f'<div class="scroll"><table class="{name}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="scroll"><table class="{name}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _importance(charts: dict[str, Any]) -> str:
@@ -175,7 +175,7 @@ def _trees(forest: dict[str, Any]) -> str:
         return ""
     text = (
         "Click a node for its details, + to open what is folded, ← and → for the next tree. Lines are as wide as "
-        "their share of the cover; a dot on a line marks where missing values go. " + forest["note"]
+        "their share of the cover; a dot marks the side that missing values go to. " + forest["note"]
     )
     return _lead(text.strip()) + _mount("trees")
 
@@ -204,7 +204,7 @@ def _feature_table(features: list[dict[str, Any]]) -> str:
         cells = [f"<td class=number>{rank}</td><td class=name><b>{escape(row['name'])}</b></td><td>{row['type']}</td>"]
         if has_data:
             missing = row["missing"]
-            cells.append(f"<td class=number>{'–' if missing == 0 else f'{missing:.1%}'}</td>")
+            cells.append(f"<td class=number>{NO_VALUE if missing == 0 else f'{missing:.1%}'}</td>")
             cells.append(f"<td>{escape(row.get('range', ''))}</td><td class=number>{escape(row.get('mean', ''))}</td>")
             cells.append(f"<td>{_bars(row['bars'])}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")

@@ -19,7 +19,7 @@ _METRICS = {
     "regression": ("rmse", "mae"),
     "counts": ("rmse", "mae"),
     "quantile": (),
-    "ranking": ("ndcg", "ndcg@1", "ndcg@5", "ndcg@10", "pre@5", "map"),
+    "ranking": ("ndcg@1", "ndcg@5", "ndcg@10", "map", "pre@5"),
     "cox": (),
     "aft": ("interval-regression-accuracy",),
 }

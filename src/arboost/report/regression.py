@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.integrate
 import scipy.special
 
 from arboost.report.classification import calibration
@@ -65,7 +66,7 @@ def _residuals(subject: Subject, rows: np.ndarray, actual: np.ndarray, found: np
         "type": "points",
         "title": "Residuals",
         "x": {"label": "predicted"},
-        "y": {"label": "actual − predicted"},
+        "y": {"label": "actual - predicted"},
         "ids": rows[kept].tolist(),
         "series": [{"name": "rows", "x": rounded_list(x), "y": rounded_list(y)}],
         "refs": [{"name": "no error", "x": rounded_list([x.min(), x.max()]), "y": [0, 0]}],
@@ -86,7 +87,7 @@ def _residual_histogram(residual: np.ndarray, weight: np.ndarray) -> dict[str, A
     return {
         "type": "histogram",
         "title": "Distribution of residuals",
-        "x": {"label": "actual − predicted"},
+        "x": {"label": "actual - predicted"},
         "y": {"label": "share of rows", "percent": True},
         "edges": rounded_list(edges),
         "series": [{"name": "rows", "y": rounded_list(counts / max(counts.sum(), 1e-300), 4)}],
@@ -127,7 +128,7 @@ def _lorenz(actual: np.ndarray, found: np.ndarray, weight: np.ndarray) -> dict[s
         kept = thinned(len(x), 160)
         series.append({"name": name, "x": rounded_list(x[kept], 4), "y": rounded_list(y[kept], 4)})
         if name == "model":
-            gini = 1.0 - 2.0 * float(np.trapezoid(y, x) if hasattr(np, "trapezoid") else np.trapz(y, x))
+            gini = 1.0 - 2.0 * float(scipy.integrate.trapezoid(y, x))
     return {
         "type": "line",
         "title": "Lorenz curve",
@@ -182,9 +183,11 @@ def quantile_views(subject: Subject) -> list[dict[str, Any]]:
     }
     charts = [coverage, *([_fan(subject, alphas, actual, found)] if len(alphas) > 1 else [])]
     views = [{"name": "all quantiles", "charts": charts}]
-    return views + regression_views(subject) if len(alphas) > 1 else [
-        {"name": "", "charts": [coverage, *regression_views(subject)[0]["charts"][:3]]}
-    ]
+    return (
+        views + regression_views(subject)
+        if len(alphas) > 1
+        else [{"name": "", "charts": [coverage, *regression_views(subject)[0]["charts"][:3]]}]
+    )
 
 
 def _fan(subject: Subject, alphas: np.ndarray, actual: np.ndarray, found: np.ndarray) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from arboost.report.explain import sample_matrix
 from arboost.report.numbers import rounded_list, thinned
 from arboost.report.subject import Subject
+from arboost.survival import baseline_hazard, predict_survival_function
 
 _RISKS = ("lowest risk", "low risk", "high risk", "highest risk")
 _POINTS = 1200
+_CURVES = 500  # rows whose survival curves are averaged
 
 
 def signed_times(subject: Subject) -> np.ndarray | None:
@@ -31,6 +34,7 @@ def survival_views(subject: Subject) -> list[dict[str, Any]]:
     margin = subject.margin[:, 0].astype(np.float64)
     risk = margin if subject.kind == "cox" else -margin
     charts = [_kaplan_meier(times, risk, subject.weight), _risk_histogram(subject, times, margin)]
+    charts.append(_mean_survival(subject, times))
     if subject.kind == "aft":
         charts.insert(1, _times_chart(subject, times, np.exp(margin)))
     return [{"name": "", "charts": charts}]
@@ -65,6 +69,32 @@ def _survival_curve(times: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     events = np.add.reduceat(np.where(times[order] > 0, weight[order], 0.0), first)
     share = np.cumprod(1.0 - events / np.maximum(at_risk, np.finfo(float).tiny))
     return np.concatenate([[0.0], moments]), np.concatenate([[1.0], share])
+
+
+def _mean_survival(subject: Subject, times: np.ndarray) -> dict[str, Any]:
+    """The mean of the predicted survival curves of some rows, beside what was observed on all."""
+    assert subject.data is not None
+    x, y = _survival_curve(times, subject.weight)
+    grid = np.linspace(0.0, float(x[-1]), 60)[1:]
+    baseline = baseline_hazard(subject.booster, subject.data) if subject.kind == "cox" else None
+    rows = sample_matrix(subject, thinned(len(subject.sample), _CURVES))
+    predicted = predict_survival_function(subject.booster, rows, grid, baseline=baseline)
+    kept = thinned(len(x), 200)
+    observed = {
+        "name": "observed (Kaplan-Meier)",
+        "x": rounded_list(x[kept]),
+        "y": rounded_list(y[kept], 4),
+        "step": True,
+    }
+    mean = [1.0, *predicted.mean(axis=0).tolist()]
+    return {
+        "type": "line",
+        "title": "Calibration: survival of all rows",
+        "x": {"label": "time"},
+        "y": {"label": "share surviving", "domain": [0, 1]},
+        "series": [{"name": "predicted", "x": rounded_list([0.0, *grid]), "y": rounded_list(mean, 4)}, observed],
+        "note": "The baseline hazard is that of this data." if baseline is not None else "",
+    }
 
 
 def _risk_histogram(subject: Subject, times: np.ndarray, margin: np.ndarray) -> dict[str, Any]:

@@ -11,12 +11,12 @@ function figure(chart, content, legend) {
 const refLegend = (chart) => (chart.refs || []).filter((r) => r.name).map((r) => [r.name, "var(--faint)", "dash"]);
 
 function pathOf(frame, xs, ys, step) {
-  let text = "", pen = "M", before = 0;
+  let text = "", pen = "M";
   xs.forEach((x, i) => {
     if (x === null || ys[i] === null) { pen = "M"; return; }
     const px = frame.x(x), py = frame.y(ys[i]);
     text += step && pen === "L" ? `H${px.toFixed(1)}V${py.toFixed(1)}` : `${pen}${px.toFixed(1)},${py.toFixed(1)}`;
-    pen = "L"; before = py;
+    pen = "L";
   });
   return text;
 }
@@ -88,14 +88,15 @@ function drawPoints(chart) {
     const frame = makeFrame(width, CHART_HEIGHT, { ...chart.x, domain: xDomain }, { ...chart.y, domain: yDomain });
     const places = [];
     all.forEach((s, i) => {
-      let d = "";
+      // one path has one opacity: dots add up where those of several paths overlap
+      const layers = Array(8).fill("");
       s.x.forEach((x, j) => {
         if (x === null || s.y[j] === null || (chart.x.log && x <= 0) || (chart.y.log && s.y[j] <= 0)) return;
         const px = frame.x(x), py = frame.y(s.y[j]);
-        d += `M${px.toFixed(1)},${py.toFixed(1)}h0`;
+        layers[j % layers.length] += `M${px.toFixed(1)},${py.toFixed(1)}h0`;
         places.push([px, py, i, j]);
       });
-      frame.inner.append(svg("path", { class: "dots", d, stroke: color(i), "stroke-width": 4.6, opacity: many > 600 ? 0.35 : 0.6 }));
+      for (const d of layers) frame.inner.append(svg("path", { class: "dots", d, stroke: color(i), "stroke-width": 4.6, opacity: many > 600 ? 0.38 : 0.6 }));
     });
     drawRefs(frame, chart);
     hoverPlaces(frame, places, (event, i, j) => {
@@ -197,7 +198,7 @@ function drawHeat(chart) {
     const height = Math.min(size, 56), top = 44;
     const node = svg("svg", { class: "chart heat", viewBox: `0 0 ${width} ${top + n * height + 8}`, role: "img", "aria-label": chart.title });
     node.append(svg("text", { class: "axis-label", x: left + (n * size) / 2, y: 12, "text-anchor": "middle" }, "predicted"));
-    const room = Math.max(2, Math.floor(size / 6.6));
+    const room = Math.max(2, Math.floor((size - 6) / 7));
     chart.names.forEach((name, i) => {
       const total = chart.counts[i].reduce((a, b) => a + b, 0) || 1;
       node.append(svg("text", { x: left - 8, y: top + (i + 0.5) * height + 4, "text-anchor": "end", class: "strong" }, short(name, 16)));
@@ -229,14 +230,14 @@ function drawThreshold(chart) {
   const slider = html("input", { type: "range", min: 0, max: last, value: Math.round(last / 2), "aria-label": "threshold", oninput: () => update() });
   const cell = (count, total, right, words) => {
     const share = total ? count / total : 0, paint = right ? "var(--c0)" : "var(--c6)";
-    return html("div", { class: "cell", style: { background: `color-mix(in oklab, ${paint} ${Math.round(6 + 44 * share)}%, var(--card))` } }, html("strong", {}, show(count, 6)), html("small", {}, `${percent(share)} · ${words}`));
+    return html("div", { class: "cell", style: { background: `color-mix(in oklab, ${paint} ${Math.round(6 + 44 * share)}%, var(--card))` } }, html("strong", {}, show(count, 6)), html("small", {}, words, html("br"), percent(share)));
   };
   const update = () => {
     const i = Number(slider.value), tp = chart.tp[i], fp = chart.fp[i], fn = chart.positives - tp, tn = chart.negatives - fp;
     const precision = tp / (tp + fp || 1), recall = tp / (chart.positives || 1);
     value.textContent = (i / last).toFixed(2);
     grid.replaceChildren(
-      html("div", { class: "head" }, "actual ＼ predicted"), html("div", { class: "head" }, chart.names[0]), html("div", { class: "head" }, chart.names[1]),
+      html("div", { class: "head" }, "actual ↓ predicted →"), html("div", { class: "head" }, chart.names[0]), html("div", { class: "head" }, chart.names[1]),
       html("div", { class: "head" }, chart.names[0]), cell(tn, chart.negatives, true, "true negative"), cell(fp, chart.negatives, false, "false positive"),
       html("div", { class: "head" }, chart.names[1]), cell(fn, chart.positives, false, "false negative"), cell(tp, chart.positives, true, "true positive"));
     const entries = [["accuracy", (tp + tn) / (chart.positives + chart.negatives)], ["precision", precision], ["recall", recall], ["F1", (2 * precision * recall) / (precision + recall || 1)]];

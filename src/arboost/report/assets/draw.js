@@ -29,6 +29,7 @@ function show(value, digits = 4) {
 }
 
 const percent = (value, digits = 1) => (100 * value).toFixed(digits) + "%";
+const roundPercent = (value) => Number((100 * value).toPrecision(4)) + "%";
 const short = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 const color = (i) => `var(--c${i % 8})`;
 const finite = (values) => values.filter((v) => v !== null && Number.isFinite(v));
@@ -85,7 +86,7 @@ function makeFrame(width, height, x, y, margin = {}) {
   const node = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img" });
   const yScale = makeScale(y.domain, [height - room.bottom, room.top], y);
   const yTicks = y.ticks || yScale.ticks(Math.max(3, Math.round((height - 50) / 48)));
-  const words = yTicks.map((t) => (y.percent ? percent(t, 0) : show(t)));
+  const words = yTicks.map((t) => (y.percent ? roundPercent(t) : show(t)));
   if (!margin.left) room.left = 30 + Math.max(...words.map((w) => w.length), 2) * 6.6;
   const xScale = makeScale(x.domain, [room.left, width - room.right], x);
   const base = svg("g");

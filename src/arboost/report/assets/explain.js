@@ -57,7 +57,7 @@ function drawBeeswarm(shap, output, onchoice) {
     const left = Math.min(width * 0.34, 24 + Math.max(...shap.features.map((f) => Math.min(f.name.length, 28))) * 7);
     const domain = widen(extent(output.shap.flat()), 0.03);
     const height = n * step + 46;
-    const frame = makeFrame(width, height, { domain, label: "SHAP value (what the feature adds to the margin)" }, { domain: [0, n], ticks: [] }, { left, bottom: 42, top: 4 });
+    const frame = makeFrame(width, height, { domain, label: width > 520 ? "SHAP value (what the feature adds to the margin)" : "SHAP value" }, { domain: [0, n], ticks: [] }, { left, bottom: 42, top: 4 });
     const zero = frame.x(0);
     frame.inner.append(svg("line", { class: "axis", x1: zero, x2: zero, y1: 4, y2: height - 42 }));
     const places = [];
@@ -96,6 +96,8 @@ function drawDependence(shap, output, f, partner) {
   const placeOf = used ? new Map(used.map((code, i) => [code, i])) : null;
   const hasMissing = known.length < feature.values.length;
   const shares = other ? ranks(other.values) : feature.values.map(() => null);
+  const kinds = other && other.categories ? [...new Set(finite(other.values))].sort((a, b) => a - b) : [];
+  const byKind = kinds.length > 0 && kinds.length <= 8;
   const draw = (width) => {
     let domain = used ? [-0.6, used.length - 0.4] : widen(known.length ? extent(known) : [0, 1]);
     const strip = hasMissing ? (domain[1] - domain[0]) * 0.09 : 0;
@@ -115,8 +117,10 @@ function drawDependence(shap, output, f, partner) {
       const at = value === null ? domain[0] - strip / 2 + spread * strip * 0.5 : used ? placeOf.get(value) + spread * 0.55 : value;
       return [frame.x(at), frame.y(output.shap[f][i]), shares[i], i];
     });
-    if (other) drawShades(frame, places, 5, 0.75);
-    else frame.inner.append(svg("path", { class: "dots", d: places.map(([px, py]) => `M${px.toFixed(1)},${py.toFixed(1)}h0`).join(""), stroke: "var(--c0)", "stroke-width": 5, opacity: 0.6 }));
+    const dot = ([px, py]) => `M${px.toFixed(1)},${py.toFixed(1)}h0`;
+    if (byKind) kinds.forEach((code, k) => frame.inner.append(svg("path", { class: "dots", d: places.filter((p) => other.values[p[3]] === code).map(dot).join(""), stroke: color(k), "stroke-width": 5, opacity: 0.7 })));
+    else if (other) drawShades(frame, places, 5, 0.75);
+    else frame.inner.append(svg("path", { class: "dots", d: places.map(dot).join(""), stroke: "var(--c0)", "stroke-width": 5, opacity: 0.6 }));
     hoverPlaces(frame, places.map(([px, py, , i]) => [px, py, i]), (event, i) => {
       const rows = [[feature.name, valueWords(feature, feature.values[i])], ["SHAP value", show(output.shap[f][i])]];
       if (other) rows.push([other.name, valueWords(other, other.values[i])]);
@@ -125,7 +129,8 @@ function drawDependence(shap, output, f, partner) {
     frame.node.setAttribute("aria-label", `Dependence of the prediction on ${feature.name}`);
     return frame.node;
   };
-  const legend = other ? shadeLegend("low", "high", `${short(other.name, 40)}`) : makeLegend([]);
+  const words = byKind ? kinds.map((code, k) => [other.categories[code] ?? String(code), color(k), "box"]) : [];
+  const legend = byKind ? makeLegend([[`${other.name}:`, "transparent", "box"], ...words]) : other ? shadeLegend("low", "high", short(other.name, 40)) : makeLegend([]);
   return figure({ title: short(feature.name, 60) }, fitted(draw), legend);
 }
 
@@ -140,7 +145,7 @@ function viewShap(holder) {
   const second = makeSelect("feature of the second chart", names, two[1], (f) => { two[1] = f; drawPair(); });
   const drawAll = () => { swarm.replaceChildren(drawBeeswarm(shap, output, choose)); drawPair(); };
   if (shap.outputs.length > 1) holder.append(makeChoices(shap.outputs.map((o) => o.name), 0, (k) => { output = shap.outputs[k]; drawAll(); }));
-  holder.append(shadeLegend("low value", "high value", "grey: missing"), swarm,
+  holder.append(shadeLegend("low value", "high value", "grey: missing; categories in their order"), swarm,
     html("h3", {}, "Dependence"), html("div", { class: "choices" }, html("label", {}, "SHAP value against the value of", first), html("label", {}, "and of", second)), dependence);
   dependence.before(html("p", { class: "note", style: { margin: "-6px 0 8px" } }, "Coloured by the feature that explains most of what is left."));
   drawAll();

@@ -1,6 +1,6 @@
 // The trees: one at a time, folded where they are large, with the path of the chosen row.
 
-const NODE = { width: 132, height: 46, gap: 16, level: 92 };
+const NODE = { width: 118, height: 46, gap: 10, level: 88 };
 
 function viewTrees(holder) {
   const forest = charts.forest, trees = forest.trees, rows = charts.rows;
@@ -19,7 +19,7 @@ function viewTrees(holder) {
   function openTop() {
     state.open = new Set();
     let level = [0];
-    const fits = Math.max(2, Math.floor(canvas.clientWidth / (NODE.width + NODE.gap) / 0.72)) || 6;
+    const fits = Math.max(2, Math.floor(canvas.clientWidth / (NODE.width + NODE.gap) / 0.84)) || 6;
     while (level.length) {
       const next = level.flatMap((node) => (tree().left[node] < 0 ? [] : [tree().left[node], tree().right[node]]));
       if (!next.length || (next.length > fits && state.open.size)) break;
@@ -50,11 +50,14 @@ function viewTrees(holder) {
   const largest = () => Math.max(1e-12, ...tree().value.map((v, node) => (tree().left[node] < 0 ? Math.abs(v || 0) : 0)));
   const weightOf = (node) => (tree().vectors ? tree().vectors[node][0] : tree().value[node]) || 0;
 
-  function testWords(node, right) {
+  // A test as in the text dump: it holds for listed categories (to the right) and for numbers below (to the left).
+  function testWords(node) {
     const set = setOf(node);
-    if (set) return right ? short(`in {${set.join(", ")}}`, 24) : "any other";
-    return (right ? "≥ " : "< ") + show(tree().value[node], 6);
+    if (!set) return `< ${show(tree().value[node], 6)}`;
+    const all = `in {${set.join(", ")}}`;
+    return all.length <= 19 ? all : `in {${short(set[0], 9)}, +${set.length - 1}}`;
   }
+  const yesSide = (node) => (setOf(node) ? 1 : 0);
 
   // Leaves side by side, parents above the middle of their children.
   function place() {
@@ -72,16 +75,17 @@ function viewTrees(holder) {
   }
 
   function drawEdges(drawing, at, path) {
-    const total = tree().cover[0] || 1;
+    const total = tree().cover[0] || 1, words = [];
     for (const [node, [x, y]] of at) below(node).forEach((child, side) => {
       const [cx, cy] = at.get(child), y0 = y + NODE.height, bend = (cy - y0) / 2;
       const thick = 1.2 + 8 * Math.sqrt((tree().cover[child] || 0) / total);
       const onPath = path.has(child);
       drawing.append(svg("path", { class: onPath ? "edge path" : "edge", d: `M${x},${y0}C${x},${y0 + bend} ${cx},${cy - bend} ${cx},${cy}`, "stroke-width": onPath ? Math.max(2.5, thick * 0.6) : thick }));
-      const t = 0.62, px = x + (cx - x) * (3 * t * t - 2 * t ** 3), py = y0 + (cy - y0) * t;
-      drawing.append(svg("text", { class: "word", x: px, y: py + 4 }, testWords(node, side)));
-      if ((tree().missing[node] ? 0 : 1) === side) drawing.append(svg("circle", { class: "na", cx, cy: cy - 5, r: 3.4 }, svg("title", {}, "missing values go here")));
+      const t = 0.5, px = (x + cx) / 2, py = y0 + (cy - y0) * t;
+      words.push(svg("text", { class: "word", x: px, y: py + 4 }, yesSide(node) === side ? "yes" : "no"));
+      if ((tree().missing[node] ? 0 : 1) === side) words.push(svg("circle", { class: "na", cx, cy: cy - 5, r: 3.4 }, svg("title", {}, "missing values go here")));
     });
+    drawing.append(...words);
   }
 
   function drawNode(node, [x, y], path, scale) {
@@ -92,11 +96,11 @@ function viewTrees(holder) {
     const strength = leaf ? Math.round(10 + 46 * Math.min(1, Math.abs(weightOf(node)) / scale)) : 0;
     const paint = leaf ? `color-mix(in oklab, ${weightOf(node) >= 0 ? "var(--up)" : "var(--down)"} ${strength}%, var(--card))` : null;
     group.append(svg("rect", { class: "box", x: x - NODE.width / 2, y, width: NODE.width, height: NODE.height, rx: leaf ? 23 : 9, style: paint ? { fill: paint } : {} }));
-    group.append(svg("text", { class: "name", x, y: y + 20 }, leaf ? leafWords(node) : short(nameOf(node), 18)));
-    group.append(svg("text", { class: "cond", x, y: y + 36 }, leaf ? `cover ${show(tree().cover[node], 3)}` : setOf(node) ? `${setOf(node).length} to the right` : `gain ${show(tree().gain[node], 3)}`));
+    group.append(svg("text", { class: "name", x, y: y + 20 }, leaf ? leafWords(node) : short(nameOf(node), 16)));
+    group.append(svg("text", { class: "cond", x, y: y + 36 }, leaf ? `cover ${show(tree().cover[node], 3)}` : testWords(node)));
     if (!leaf && !state.open.has(node)) {
       group.append(svg("g", { class: "fold", "data-fold": node, onclick: (event) => { event.stopPropagation(); state.open.add(node); draw(); } },
-        svg("circle", { cx: x, cy: y + NODE.height + 2, r: 9 }), svg("text", { x, y: y + NODE.height + 6 }, "+")));
+        svg("circle", { cx: x, cy: y + NODE.height + 5, r: 8.5 }), svg("text", { x, y: y + NODE.height + 9 }, "+")));
     }
     return group;
   }
@@ -106,8 +110,8 @@ function viewTrees(holder) {
     if (t.left[node] < 0) entries.push(["weight", t.vectors ? t.vectors[node].map((v) => show(v, 7)).join(", ") : show(t.value[node], 9)]);
     else {
       const set = setOf(node);
-      entries.push(set ? ["goes right", set.join(", ")] : ["goes left", `< ${show(t.value[node], 9)}`]);
-      entries.push(["missing goes", t.missing[node] ? "left" : "right"], ["gain", show(t.gain[node], 6)]);
+      entries.push(set ? ["right if in", set.join(", ")] : ["left if", `< ${show(t.value[node], 9)}`]);
+      entries.push(["missing", t.missing[node] ? "left" : "right"], ["gain", show(t.gain[node], 6)]);
     }
     entries.push(["cover", show(t.cover[node], 6)]);
     if (node) entries.push(["share of cover", percent((t.cover[node] || 0) / (t.cover[0] || 1))]);
@@ -116,7 +120,7 @@ function viewTrees(holder) {
 
   function showDetails() {
     const node = state.chosen, leaf = tree().left[node] < 0;
-    const list = html("dl", {}, factsOf(node).flatMap(([name, value]) => [html("dt", {}, name), html("dd", { "data-fact": name }, value)]));
+    const list = html("dl", {}, factsOf(node).map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", { "data-fact": name }, value))));
     details.replaceChildren(html("h3", {}, leaf ? `Leaf ${node}` : `${node}: ${nameOf(node)}`), list);
     if (leaf && tree().vectors && forest.outputs.length > 1) details.append(html("p", {}, `Weights of ${forest.outputs.join(", ")}.`));
     if (state.path) details.append(html("p", {}, `The red path is that of row ${show(rows[chosenRow.index].row)}.`));
@@ -130,7 +134,7 @@ function viewTrees(holder) {
 
   function draw() {
     const { at, width, height } = place(), path = rowPath(), scale = largest();
-    const shrink = Math.min(1, Math.max(0.72, (canvas.clientWidth - 4) / width));
+    const shrink = Math.min(1, Math.max(0.84, (canvas.clientWidth - 4) / width));
     const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: width * shrink, height: height * shrink, role: "img", "aria-label": `tree ${state.tree}` });
     drawEdges(drawing, at, path);
     for (const [node, spot] of at) drawing.append(drawNode(node, spot, path, scale));
