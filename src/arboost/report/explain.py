@@ -45,7 +45,7 @@ class Explanation:
         self.chosen = thinned(len(subject.sample), limit)
         self.values = subject.values[self.chosen]
         self.matrix = sample_matrix(subject, self.chosen)
-        self.shap = subject.booster.predict(self.matrix, pred_contribs=True, strict_shape=True)
+        self.shap = subject.nameless.predict(self.matrix, pred_contribs=True, strict_shape=True)
         self.strength = abs(self.shap[:, :, :-1]).mean(axis=0, dtype=np.float64)  # (n_outputs, n_features)
 
     @property
@@ -60,7 +60,6 @@ def sample_matrix(subject: Subject, chosen: np.ndarray) -> DMatrix:
     return DMatrix(
         subject.values[chosen],
         base_margin=None if margin is None else margin[subject.sample[chosen]],
-        feature_names=subject.booster.feature_names,
         feature_types=subject.booster.feature_types,
     )
 
@@ -173,7 +172,7 @@ def single_rows(explanation: Explanation, n_trees: int) -> list[dict[str, Any]]:
     picked = _pick(explanation)
     leaves = np.zeros((len(explanation.chosen), 0))
     if n_trees:
-        leaves = subject.booster.predict(explanation.matrix, pred_leaf=True).reshape(len(explanation.chosen), -1)
+        leaves = subject.nameless.predict(explanation.matrix, pred_leaf=True).reshape(len(explanation.chosen), -1)
     rows = []
     for position, tag in picked:
         row = int(explanation.rows[position])

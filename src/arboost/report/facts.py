@@ -1,7 +1,7 @@
 """Tables of a report: the model, its parameters, the data, and how to make the same again."""
 
 import platform
-import sys
+from contextlib import suppress
 from importlib import metadata
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from arboost.boosters.dart import Dart
 from arboost.cards import model_digest
+from arboost.params.resolve import TreeParams
 from arboost.params.table import PARAMS
 from arboost.report.numbers import NO_VALUE, rounded, rounded_list, words
 from arboost.report.subject import KIND_WORDS, Subject
@@ -224,8 +225,7 @@ def versions(subject: Subject) -> Rows:
     """What the report was made with."""
     found = [("arboost", __version__), ("Python", platform.python_version())]
     for name in _PACKAGES:
-        module = {"scikit-learn": "sklearn"}.get(name, name)
-        if module in sys.modules:
+        with suppress(metadata.PackageNotFoundError):
             found.append((name, metadata.version(name)))
     found.append(("Platform", f"{platform.system()} {platform.machine()}"))
     return [*found, ("Seed", str(subject.whole._learner.resolved.learner.seed)), ("Digest", digest(subject))]
@@ -254,8 +254,8 @@ def _estimator_code(subject: Subject) -> str:
 
 def _booster_code(subject: Subject) -> str:
     given = {name: value for name, value in _given(subject).items() if name not in _SILENT}
-    if set(given) <= {"objective", "booster", "num_class"}:
-        note = "# A model file keeps no training parameters.\n"
+    if "booster" in given and not given.keys() - {"booster", "objective"} & {*TreeParams._fields, "seed"}:
+        note = "# Of its training the model knows the objective only, as one that was loaded from a file.\n"
         return note + 'booster = xgb.Booster(model_file="model.json")\n'
     lines = "".join(f"    {_argument(repr(name) + ': ', value)}\n" for name, value in sorted(given.items()))
     rounds, attributes = subject.whole.num_boosted_rounds(), subject.whole.attributes()

@@ -75,13 +75,14 @@ def _header(tables: dict[str, Any]) -> str:
         f'<span class="chip">{escape(text)}</span>'
         for text in (tables["kind"], tables["objective"], f"sha256 {tables['digest'][:12]}")
     )
-    return f'<header><p class="chips">{chips}</p><h1>{escape(tables["title"])}</h1><div class="tiles">{tiles}</div></header>'
+    heading = f'<p class="chips">{chips}</p><h1>{escape(tables["title"])}</h1>'
+    return f'<header>{heading}<div class="tiles">{tiles}</div></header>'
 
 
 def _tile(tile: dict[str, Any]) -> str:
-    exact = f' title="{escape(repr(tile["exact"]))}"' if "exact" in tile else ""
+    name, exact = escape(tile["name"]), f' title="{escape(repr(tile["exact"]))}"' if "exact" in tile else ""
     return (
-        f'<div class="tile"><b title="{escape(tile["name"])}">{escape(tile["name"])}</b><strong{exact}>{escape(tile["value"])}</strong>'
+        f'<div class="tile"><b title="{name}">{name}</b><strong{exact}>{escape(tile["value"])}</strong>'
         f"<small>{escape(tile['note'])}</small></div>"
     )
 

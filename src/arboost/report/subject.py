@@ -7,6 +7,7 @@ choice of rows, so that the same model and data give the same page.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from arboost.boosters.gblinear import LinearModel
 from arboost.matrix import files
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
+from arboost.runtime import settings
 from arboost.runtime.errors import XGBoostError
 
 _KIND_OF = {
@@ -75,6 +77,13 @@ class Subject:
     prediction: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     sample: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+
+    @cached_property
+    def nameless(self) -> Booster:
+        """The same model without names of features: it predicts for rows in its columns, whatever they are called."""
+        twin = _unwarned(self.booster.copy())
+        twin.feature_names = None
+        return twin
 
     @property
     def info(self) -> MetaInfo:
@@ -150,7 +159,7 @@ def make_subject(
     begin, end = rounds_of(whole, estimator, iteration_range)
     is_part = not isinstance(learner.model, LinearModel) and (begin, end) != (0, whole.num_boosted_rounds())
     subject = Subject(
-        booster=whole[begin:end] if is_part else whole,
+        booster=_unwarned(whole[begin:end]) if is_part else whole,
         whole=whole,
         estimator=estimator,
         rounds=(begin, end),
@@ -166,11 +175,18 @@ def make_subject(
     matrix = _matrix(subject, data, label)
     if matrix.num_row() == 0:
         raise ValueError("`data` has no rows: leave it out for a report of the model alone.")
-    subject.data = subject.booster._aligned(matrix)
+    subject.data = subject.booster._aligned(matrix, validate=matrix.feature_names is not None)
     subject.booster._check_width(subject.data.num_col())
     _refine_kind(subject)
     _read(subject, max_sample)
     return subject
+
+
+def _unwarned(twin: Booster) -> Booster:
+    """A copy of a model whose parameters were looked at in training: it does not warn of them once more."""
+    with settings.changed(verbosity=0):
+        assert twin._learner.resolved is not None
+    return twin
 
 
 def rounds_of(booster: Booster, estimator: Any, given: tuple[int, int] | None) -> tuple[int, int]:
@@ -218,7 +234,6 @@ def _matrix(subject: Subject, data: Any, label: Any) -> DMatrix:
         label,
         qid=qid,
         missing=getattr(subject.estimator, "missing", None),
-        feature_names=subject.booster.feature_names if is_bare else None,
         feature_types=subject.booster.feature_types if is_bare else None,
         nthread=subject.booster._learner.resolved.learner.nthread,
         enable_categorical=True,

@@ -76,9 +76,9 @@ def _mean_survival(subject: Subject, times: np.ndarray) -> dict[str, Any]:
     assert subject.data is not None
     x, y = _survival_curve(times, subject.weight)
     grid = np.linspace(0.0, float(x[-1]), 60)[1:]
-    baseline = baseline_hazard(subject.booster, subject.data) if subject.kind == "cox" else None
+    baseline = baseline_hazard(subject.nameless, subject.data) if subject.kind == "cox" else None
     rows = sample_matrix(subject, thinned(len(subject.sample), _CURVES))
-    predicted = predict_survival_function(subject.booster, rows, grid, baseline=baseline)
+    predicted = predict_survival_function(subject.nameless, rows, grid, baseline=baseline)
     kept = thinned(len(x), 200)
     observed = {
         "name": "observed (Kaplan-Meier)",
