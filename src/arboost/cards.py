@@ -10,7 +10,7 @@ from typing import Any
 from arboost.runtime.card import make_card
 
 _SHOWN = 6  # names of features
-_DIGEST_TREES = 20_000  # above this many trees a card would keep the reader waiting
+_DIGEST_NODES = 100_000  # a larger model would keep the reader of a card waiting
 
 
 def model_digest(booster: Any) -> str:
@@ -35,7 +35,7 @@ def booster_card(booster: Any, title: str = "Booster") -> str:
     if best is not None:
         score = booster.attr("best_score")
         facts.append(("best iteration", best if score is None else f"{best} (score {score})"))
-    if len(model.trees) <= _DIGEST_TREES:
+    if sum(tree.n_nodes for tree in model.trees) <= _DIGEST_NODES:
         facts.append(("digest", f"sha256 {model_digest(booster)[:16]}…"))
     return make_card(title, learner.loss.name, facts[1:])
 

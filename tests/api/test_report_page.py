@@ -55,7 +55,7 @@ def test_every_kind_is_drawn(name, show):
 
 def test_a_model_alone_is_drawn(show):
     page = show(make_case("multiclass").model)
-    assert page.texts("nav li a") == ["Importance", "Trees", "Features", "Parameters", "Make it again"]
+    assert page.texts("nav li a") == ["Importance", "Trees", "Features", "Parameters", "Reproduce"]
     assert complaints(page) == []
 
 

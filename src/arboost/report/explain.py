@@ -17,6 +17,7 @@ _MAX_ROWS = 600
 _BARS = 30
 _SPREAD_ROWS, _FAR_ROWS = 16, 4  # rows to look at one by one: over the range of predictions, and far off
 _STEPS = 9  # features of a row that are named
+_LEAST_PARTNER = 0.01  # share of the spread that another feature must explain to colour the dots
 _KIND_WORDS = {
     "shap": "mean |SHAP|", "gain": "gain", "total_gain": "total gain", "weight": "weight (splits)",
     "cover": "cover", "total_cover": "total cover",
@@ -102,7 +103,7 @@ def shap_charts(explanation: Explanation) -> dict[str, Any]:
     for f in top.tolist():
         entry: dict[str, Any] = {"name": subject.names[f], "values": rounded_list(explanation.values[:, f], 4)}
         if subject.types[f] == "c":
-            entry["categories"] = _category_list(subject, f, explanation.values[:, f])
+            entry["categories"] = _category_names(subject, f, explanation.values[:, f])
         features.append(entry)
     outputs = subject.output_names()
     return {
@@ -120,12 +121,10 @@ def shap_charts(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _category_list(subject: Subject, feature: int, values: np.ndarray) -> list[str]:
-    known = subject.category_words(feature)
-    largest = int(np.nanmax(values)) if np.isfinite(values).any() else -1
-    if known is None:
-        return [str(code) for code in range(min(largest, 1000) + 1)]
-    return known[: largest + 1]
+def _category_names(subject: Subject, feature: int, values: np.ndarray) -> dict[str, str]:
+    """Names by code, of the categories that occur."""
+    codes = np.unique(values[np.isfinite(values)]).tolist()
+    return {str(int(code)): subject.value_words(feature, code) for code in codes}
 
 
 def _sample_words(explanation: Explanation) -> str:
@@ -145,7 +144,7 @@ def _partner(explanation: Explanation, output: int, feature: int, top: np.ndarra
     x, phi = explanation.values[:, feature], explanation.shap[:, output, feature].astype(np.float64)
     order = np.argsort(x, kind="stable")
     runs = [run for run in np.array_split(order, max(1, len(order) // 60)) if len(run) > 5]
-    best, chosen = 0.0, None
+    best, chosen = _LEAST_PARTNER * float(phi.std()) * len(runs), None
     for position, other in enumerate(top.tolist()):
         if other == feature:
             continue

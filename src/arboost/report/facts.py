@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.dart import Dart
-from arboost.cards import model_digest
 from arboost.params.resolve import TreeParams
 from arboost.params.table import PARAMS
 from arboost.report.numbers import NO_VALUE, rounded, rounded_list, words
@@ -22,11 +21,6 @@ _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pandas")
 _SILENT = ("n_jobs", "nthread", "verbosity", "device", "validate_parameters")
 
 Rows = list[tuple[str, str]]
-
-
-def digest(subject: Subject) -> str:
-    """SHA-256 of the whole model, as `save_raw` writes it."""
-    return model_digest(subject.whole)
 
 
 def title_words(subject: Subject) -> str:
@@ -228,7 +222,7 @@ def versions(subject: Subject) -> Rows:
         with suppress(metadata.PackageNotFoundError):
             found.append((name, metadata.version(name)))
     found.append(("Platform", f"{platform.system()} {platform.machine()}"))
-    return [*found, ("Seed", str(subject.whole._learner.resolved.learner.seed)), ("Digest", digest(subject))]
+    return [*found, ("Seed", str(subject.whole._learner.resolved.learner.seed)), ("Digest", subject.digest)]
 
 
 def code(subject: Subject) -> str:
@@ -238,7 +232,7 @@ def code(subject: Subject) -> str:
         body, name = _estimator_code(subject), "model.get_booster()"
     else:
         body, name = _booster_code(subject), "booster"
-    check = f'digest = hashlib.sha256({name}.save_raw()).hexdigest()\nassert digest == "{digest(subject)}"'
+    check = f'digest = hashlib.sha256({name}.save_raw()).hexdigest()\nassert digest == "{subject.digest}"'
     return head + body + check
 
 

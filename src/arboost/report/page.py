@@ -17,6 +17,7 @@ from arboost.report.numbers import NO_VALUE, words
 from arboost.version import __version__
 
 _SCRIPTS = ("draw.js", "charts.js", "explain.js", "trees.js", "page.js")
+_LONG = 60  # letters of a fact that takes a line of its own
 _LOGO = (
     '<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M16 8 9 18M16 8l7 10M9 18l-4 7M9 18l4 7'
     'M23 18l-4 7M23 18l4 7"/><circle cx="16" cy="7" r="4"/><circle cx="9" cy="17" r="3.2"/>'
@@ -96,11 +97,11 @@ def _sections(tables: dict[str, Any], charts: dict[str, Any]) -> list[tuple[str,
         ("learning", "Learning curves", _mount("learning", "grid") if charts["learning"] else ""),
         ("importance", "Importance", _importance(charts)),
         ("shap", "SHAP values", _shap(shap) if has_shap else ""),
-        ("rows", "Row by row", _rows(charts["rows"])),
+        ("rows", "Row by row", _rows(charts["rows"], bool(charts["forest"]))),
         ("trees", "Trees", _trees(charts["forest"])),
         ("data", "Data" if tables["data"] else "Features", _data(tables, charts)),
         ("parameters", "Parameters", _parameters(tables)),
-        ("reproduce", "Make it again", _reproduce(tables)),
+        ("reproduce", "Reproduce", _reproduce(tables)),
     ]
 
 
@@ -164,10 +165,12 @@ def _shap(shap: dict[str, Any]) -> str:
     return _lead(text) + _mount("shap")
 
 
-def _rows(rows: list[dict[str, Any]]) -> str:
+def _rows(rows: list[dict[str, Any]], has_trees: bool) -> str:
     if not rows:
         return ""
-    text = "From the mean prediction to that of one row. The chosen row's path is also drawn in the trees below."
+    text = "From the mean prediction to that of one row: what each feature adds to the margin."
+    if has_trees:
+        text += " The path of the row is drawn in the trees below."
     return _lead(text) + _mount("rows")
 
 
@@ -194,7 +197,10 @@ def _data(tables: dict[str, Any], charts: dict[str, Any]) -> str:
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    entries = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    entries = "".join(
+        f"<div{' class=wide' if len(value) > _LONG else ''}><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in facts
+    )
     return f'<dl class="facts">{entries}</dl>'
 
 

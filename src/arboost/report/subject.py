@@ -15,6 +15,7 @@ import numpy as np
 from arboost import _sklearn_fit as fitting
 from arboost.booster import Booster
 from arboost.boosters.gblinear import LinearModel
+from arboost.cards import model_digest
 from arboost.matrix import files
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
@@ -77,6 +78,12 @@ class Subject:
     prediction: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     sample: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    _category_words: dict[int, list[str] | None] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the whole model, as `save_raw` writes it."""
+        return model_digest(self.whole)
 
     @cached_property
     def nameless(self) -> Booster:
@@ -126,9 +133,11 @@ class Subject:
 
     def category_words(self, feature: int) -> list[str] | None:
         """What the codes of a categorical feature stand for; None for a number, or codes that have no names."""
-        categories = self.booster._learner.categories
-        values = None if categories is None else categories.values[feature]
-        return None if values is None else [str(value) for value in values.tolist()]
+        if feature not in self._category_words:
+            categories = self.booster._learner.categories
+            values = None if categories is None else categories.values[feature]
+            self._category_words[feature] = None if values is None else [str(value) for value in values.tolist()]
+        return self._category_words[feature]
 
     def value_words(self, feature: int, value: float) -> str:
         """One value as a reader knows it."""

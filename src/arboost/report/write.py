@@ -70,7 +70,7 @@ def report_html(
             "title": title or "Model report",
             "kind": facts.title_words(subject),
             "objective": subject.objective,
-            "digest": facts.digest(subject),
+            "digest": subject.digest,
             "tiles": facts.headline(subject, metrics),
             "model": facts.model_facts(subject),
             "given": facts.given_parameters(subject),

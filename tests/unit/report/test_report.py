@@ -221,7 +221,7 @@ def test_a_ranker_takes_its_groups_from_the_frame():
 def test_frames_categories_and_binned_data(page_of):
     assert [f["name"] for f in page_of("categories").charts["shap"]["features"]].count("color") == 1
     color = next(f for f in page_of("categories").charts["shap"]["features"] if f["name"] == "color")
-    assert color["categories"] == ["blue", "green", "red"]
+    assert color["categories"] == {"0": "blue", "1": "green", "2": "red"}
     case = make_case("regression")
     binned = arboost.QuantileDMatrix(case.data.get_data(), case.data.get_label())
     assert "rmse" in read_page(report_html(case.model, binned)).metrics

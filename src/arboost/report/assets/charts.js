@@ -194,15 +194,17 @@ function drawHeat(chart) {
   const n = chart.names.length;
   const draw = (width) => {
     const left = Math.min(130, 26 + Math.max(...chart.names.map((name) => Math.min(name.length, 16))) * 6.8);
-    const size = Math.max(16, Math.min(76, (Math.min(width, 620) - left - 6) / n));
-    const height = Math.min(size, 56), top = 44;
+    const size = Math.max(16, Math.min(76, (Math.min(width, n > 8 ? 900 : 620) - left - 6) / n));
+    const height = Math.min(size, n > 8 ? 32 : 56), upright = size < 44;
+    const top = upright ? 30 + Math.max(...chart.names.map((name) => Math.min(name.length, 16))) * 6.4 : 44;
     const node = svg("svg", { class: "chart heat", viewBox: `0 0 ${width} ${top + n * height + 8}`, role: "img", "aria-label": chart.title });
     node.append(svg("text", { class: "axis-label", x: left + (n * size) / 2, y: 12, "text-anchor": "middle" }, "predicted"));
     const room = Math.max(2, Math.floor((size - 6) / 7));
     chart.names.forEach((name, i) => {
       const total = chart.counts[i].reduce((a, b) => a + b, 0) || 1;
       node.append(svg("text", { x: left - 8, y: top + (i + 0.5) * height + 4, "text-anchor": "end", class: "strong" }, short(name, 16)));
-      node.append(svg("text", { x: left + (i + 0.5) * size, y: top - 9, "text-anchor": "middle", class: "strong" }, short(name, room)));
+      const x = left + (i + 0.5) * size + (upright ? 4 : 0);
+      node.append(svg("text", { x, y: top - 9, "text-anchor": upright ? "start" : "middle", transform: upright ? `rotate(-90 ${x} ${top - 9})` : null, class: "strong" }, short(name, upright ? 16 : room)));
       chart.counts[i].forEach((count, j) => {
         const share = count / total, paint = i === j ? "var(--c0)" : "var(--c6)";
         const cell = svg("rect", {
@@ -244,7 +246,7 @@ function drawThreshold(chart) {
     scores.replaceChildren(...entries.map(([name, v]) => html("span", {}, `${name} `, html("b", { "data-score": name }, percent(v)))));
   };
   update();
-  const control = html("div", { class: "choices" }, html("label", {}, "threshold", value), slider);
+  const control = html("div", { class: "choices kept" }, html("label", {}, "threshold", value), slider);
   return figure(chart, html("div", {}, control, grid, scores));
 }
 

@@ -158,7 +158,7 @@ function chooseRow(index) {
   for (const listener of chosenRow.listeners) listener(index);
 }
 
-const rowName = (entry) => `row ${show(entry.row)}${entry.label ? ` · ${entry.label}` : ""} · predicted ${entry.prediction}${entry.tag ? ` · ${entry.tag}` : ""}`;
+const rowName = (entry) => `row ${show(entry.row)}${entry.label ? ` · actual ${entry.label}` : ""} · predicted ${entry.prediction}${entry.tag ? ` · ${entry.tag}` : ""}`;
 
 function drawSteps(part) {
   const steps = [...part.steps.map(([name, value, phi]) => ({ name: `${short(name, 30)} = ${short(value, 22)}`, full: `${name} = ${value}`, phi }))];
