@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from arboost import concat, introspect
+from arboost import cards, concat, introspect
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
@@ -726,6 +726,9 @@ class Booster:
             self._feature_types,
             learner.categories,
         )
+
+    def _repr_html_(self) -> str:
+        return cards.booster_card(self)
 
     # ---- copies ----
 

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type:
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
+from arboost import cards
 from arboost._sklearn_docs import document
 from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
@@ -169,6 +170,12 @@ class XGBModel(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_Booster")
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + cards.estimator_card(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return cards.with_card(self, super()._repr_mimebundle_(**kwargs))
 
     def _get_type(self) -> str | None:
         """XGBoost's name for the kind of estimator, kept in model files."""

@@ -24,10 +24,12 @@ from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.card import make_card
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError, type_name
 
 DEFAULT_MAX_BIN = 256
+_NAMES_SHOWN = 6  # of the features, in a notebook
 BUNDLE_AND_SPARSE = (True, True)  # enable_bundle and keep_sparse of a QuantileDMatrix's page
 
 
@@ -441,6 +443,29 @@ class DMatrix:
         part.info = self.info.take(rows)
         part._categories, part.is_frame = self._categories, self.is_frame
         return part
+
+    def _repr_html_(self) -> str:
+        return make_card(type(self).__name__, f"{self.num_row():,} rows x {self.num_col():,} features", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What is in the matrix, for its card."""
+        info = self.info
+        n_values = max(1, self.num_row() * self.num_col())
+        facts = [("missing", f"{1.0 - self._n_nonmissing / n_values:.2%}")]
+        if info.feature_types is not None and "c" in info.feature_types:
+            facts.append(("categorical", f"{info.feature_types.count('c'):,} features"))
+        if info.feature_names is not None:
+            shown = info.feature_names[:_NAMES_SHOWN]
+            facts.append(("features", ", ".join(shown) + (", …" if self.num_col() > len(shown) else "")))
+        if info.label is not None:
+            label = info.label
+            columns = "" if label.ndim == 1 else f"{label.shape[1]} columns, "
+            facts.append(("label", f"{columns}{np.nanmin(label):.6g} to {np.nanmax(label):.6g}"))
+        if info.group_ptr is not None:
+            facts.append(("groups", f"{len(info.group_ptr) - 1:,}"))
+        others = ("weight", "base_margin", "label_lower_bound", "label_upper_bound", "feature_weights")
+        given = [name for name in others if getattr(info, name) is not None]
+        return [*facts, ("also given", ", ".join(given))] if given else facts
 
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
