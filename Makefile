@@ -1,7 +1,9 @@
 # Every target sets up what it needs in .venv, once; it needs only Python >= 3.11 and make.
 #   make demo          train, compare, save, on real data        make demo PEERS=1  with the libraries to compare with
 #   make test          format, lint, types, tests                make test TESTS="tests/unit -k cuts"  some of the tests
+#   make soak          random combinations of parameters and data, checked   make soak SECONDS=1200 SEED=7
 #   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
+#   make test-neighbours   tools that look for XGBoost, in .venv-neighbours; TORCH=1: those that need torch
 #   make docs          docs/parameters.md from the parameter table
 #   make format        rewrite the code in the house's format     make clean  remove what was made here
 
@@ -20,7 +22,7 @@ FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 pytho
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
   done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test test-neighbours soak lint format bench docs clean
 .DELETE_ON_ERROR:
 
 demo: .venv/ready-$(EXTRA)
@@ -28,6 +30,9 @@ demo: .venv/ready-$(EXTRA)
 
 test: lint
 	$(RUN) -m pytest $(TESTS)
+
+soak: .venv/ready-dev
+	@$(RUN) tests/soak.py --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(if $(DRAW),--draw $(DRAW))
 
 lint: .venv/ready-dev
 	$(RUN) -m ruff format --check .
@@ -56,6 +61,17 @@ docs: .venv/ready-dev
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -e ".$(if $(filter-out base,$*),[$*])"
 	@touch $@
 
+# Tools that look for XGBoost, in environments of their own without it: the extra is named like the environment.
+NEIGHBOURS := neighbours$(if $(TORCH),-torch)
+test-neighbours: .venv-$(NEIGHBOURS)/ready
+	.venv-$(NEIGHBOURS)/$(notdir $(BIN))/python -m pytest $(or $(TESTS),tests/neighbours)
+
+.venv-%/ready: pyproject.toml
+	@python="$$($(FIND_PYTHON))" && "$$python" -m venv .venv-$*
+	@echo "installing arboost[$*] into .venv-$*, once ..."
+	@.venv-$*/$(notdir $(BIN))/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
+	@touch $@
+
 clean:
-	rm -rf .venv .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf .venv .venv-* .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,6 +23,7 @@ SCRIPTS = {
     "memory.py": ["--rows", "50000", "--rounds", "2"],
     "cold_start.py": [],
     "frames.py": ["--rows", "20000"],
+    "read_text.py": ["--rows", "2000"],
     "shap_values.py": [
         "--rows",
         "500",

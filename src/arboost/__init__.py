@@ -1,35 +1,61 @@
 """Gradient-boosted trees in Python with XGBoost's API: `import arboost as xgb`.
 
-Importing compiles nothing and imports no optional dependency; names in `_LAZY` are imported on first use.
+Importing compiles nothing and imports nothing else: every name comes with its module on first use, so that the
+command line answers without Numba.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arboost import callback, collective, compat, config, core, data, interpret, objective, training
-from arboost.booster import Booster
-from arboost.config import config_context, get_config, set_config
-from arboost.losses import ScalarLoss
-from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
-from arboost.matrix.iterator import DataIter
-from arboost.training import cv, train
-from arboost.version import __version__, build_info
+if TYPE_CHECKING:
+    from arboost import callback, collective, compat, config, core, data, interpret, objective, training
+    from arboost.booster import Booster
+    from arboost.config import config_context, get_config, set_config
+    from arboost.losses import ScalarLoss
+    from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+    from arboost.matrix.iterator import DataIter
+    from arboost.training import cv, train
+    from arboost.version import __version__, build_info
 
 # Name -> module; a module's own name stands for the module.
 _LAZY = {
+    "Booster": "arboost.booster",
+    "DMatrix": "arboost.matrix.dmatrix",
+    "DataIter": "arboost.matrix.iterator",
+    "QuantileDMatrix": "arboost.matrix.dmatrix",
+    "ScalarLoss": "arboost.losses",
     "XGBClassifier": "arboost.sklearn",
     "XGBModel": "arboost.sklearn",
     "XGBRFClassifier": "arboost.sklearn",
     "XGBRFRegressor": "arboost.sklearn",
     "XGBRanker": "arboost.sklearn",
     "XGBRegressor": "arboost.sklearn",
+    "__version__": "arboost.version",
+    "build_info": "arboost.version",
+    "callback": "arboost.callback",
+    "collective": "arboost.collective",
+    "compat": "arboost.compat",
+    "config": "arboost.config",
+    "config_context": "arboost.config",
+    "core": "arboost.core",
+    "cv": "arboost.training",
+    "data": "arboost.data",
+    "get_config": "arboost.config",
+    "install_as_xgboost": "arboost.as_xgboost",
+    "interpret": "arboost.interpret",
+    "objective": "arboost.objective",
     "plot_importance": "arboost.plotting",
     "plot_metric": "arboost.plotting",
     "plot_tree": "arboost.plotting",
     "plotting": "arboost.plotting",
+    "report": "arboost.report",
+    "set_config": "arboost.config",
     "sklearn": "arboost.sklearn",
     "survival": "arboost.survival",
     "to_graphviz": "arboost.plotting",
+    "trace": "arboost.trace",
+    "train": "arboost.training",
+    "training": "arboost.training",
 }
 
 __all__ = [
@@ -55,16 +81,19 @@ __all__ = [
     "cv",
     "data",
     "get_config",
+    "install_as_xgboost",
     "interpret",
     "objective",
     "plot_importance",
     "plot_metric",
     "plot_tree",
     "plotting",
+    "report",
     "set_config",
     "sklearn",
     "survival",
     "to_graphviz",
+    "trace",
     "train",
     "training",
 ]
@@ -75,7 +104,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'arboost' has no attribute {name!r}")
     path = _LAZY[name]
     module = importlib.import_module(path)
-    return module if path == f"arboost.{name}" else getattr(module, name)
+    found = module if path == f"arboost.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from arboost.booster import Booster
 from arboost.losses import ScalarLoss
 from arboost.matrix.dmatrix import DMatrix
 from arboost.objective import Objective
+from arboost.runtime import settings
 from arboost.runtime.errors import XGBoostError
 
 _MAX_SEED = np.iinfo(np.int32).max
@@ -101,9 +102,8 @@ def check_data(estimator: Any, rows: Rows) -> None:
     shape: tuple = getattr(rows.X, "shape", ())
     if getattr(getattr(rows.X, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: X has dtype {rows.X.dtype}. Pass its real and imaginary parts.")
-    if len(shape) == 2 and 0 in shape:
-        what = "sample" if shape[0] == 0 else "feature"
-        raise ValueError(f"Found array with 0 {what}(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
+    if len(shape) == 2 and shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
 
 
 def split_qid(X: Any) -> tuple[Any, Any]:
@@ -144,7 +144,10 @@ def label_array(y: Any, what: str) -> np.ndarray:
     if labels.dtype.kind == "f" and not np.isfinite(present).all():
         raise ValueError(f"Input {what} contains infinity or a value too large.")
     if labels.dtype.kind == "f" and (present != np.rint(present)).any():
-        raise ValueError(f"Unknown label type: continuous. {what} has fractions, a classifier needs classes.")
+        raise ValueError(
+            f"Invalid classes inferred from unique values of `{what}`. Unknown label type: continuous: a label is no "
+            "whole number, and a classifier needs classes."
+        )
     return labels
 
 
@@ -160,13 +163,24 @@ def _has_missing(labels: np.ndarray) -> bool:
 
 
 def find_classes(labels: np.ndarray, what: str = "y") -> np.ndarray:
-    """The distinct labels in order."""
+    """The distinct labels in order; where there are none, those of a binary problem."""
+    if not labels.size:
+        return np.arange(2)
     try:
         classes = np.unique(labels)
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels.flat})
         raise ValueError(f"{what} mixes labels that have no order ({', '.join(kinds)}): use one type.") from error
     return np.arange(len(classes)) if _are_codes(classes) else classes  # XGBoost's dtype, also for bool and float
+
+
+def compare_classes(labels: np.ndarray, classes: np.ndarray) -> None:
+    """Say so where a model is continued on labels of fewer classes than it has."""
+    n_seen = len(np.unique(labels))
+    if 0 < n_seen < len(classes):
+        settings.warn(
+            f"Training goes on with a model of {len(classes)} classes on labels of {n_seen}: the model keeps its own."
+        )
 
 
 def encode(labels: np.ndarray, classes: np.ndarray, what: str) -> np.ndarray:
@@ -187,7 +201,9 @@ def encode(labels: np.ndarray, classes: np.ndarray, what: str) -> np.ndarray:
             codes, known = np.zeros(labels.shape, np.int64), np.zeros(labels.shape, bool)
     if not known.all():
         unseen = list(dict.fromkeys(labels[~known].tolist()))[:5]
-        raise ValueError(f"{what} contains labels that are not among the classes {classes.tolist()}: {unseen}.")
+        raise ValueError(
+            f"Invalid classes: {what} contains labels that are not among the classes {classes.tolist()}: {unseen}."
+        )
     return codes
 
 
@@ -277,6 +293,7 @@ def _share(n: int, fraction: float) -> int:
 
 def split_matrix(full: DMatrix, fraction: float, seed: int, strata: np.ndarray | None) -> tuple[DMatrix, DMatrix]:
     """(training part, validation part) of a matrix; groups of rows stay together."""
+    full.info.check_groups()
     sizes = full.get_group()
     if not len(sizes):
         train, valid = (full.slice(rows) for rows in split_rows(full.num_row(), fraction, seed, strata))
@@ -358,5 +375,5 @@ def split_metrics(eval_metric: Any) -> tuple[list[str], Callable | None]:
         raise TypeError(f"Invalid type for the `eval_metric`: {type(eval_metric)}")
     own = [item for item in items if not isinstance(item, str)]
     if len(own) > 1:
-        raise NotImplementedError("Using multiple custom metrics is not supported, as in XGBoost: give one.")
+        raise NotImplementedError("Using multiple custom metrics is not yet supported: give one, as in XGBoost.")
     return [item for item in items if isinstance(item, str)], own[0] if own else None

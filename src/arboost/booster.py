@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from arboost import concat, introspect
+from arboost import cards, concat, introspect
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
@@ -23,10 +23,11 @@ from arboost.modelio import dump, files, onnx, source
 from arboost.modelio.cats import pack_categories, unpack_categories
 from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
-from arboost.objective import gradients
+from arboost.objective import custom_scores, gradients
 from arboost.predict import shap
-from arboost.runtime.arguments import positional_with_warning
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime import settings
+from arboost.runtime.arguments import positional_with_warning, whole_number
+from arboost.runtime.errors import XGBoostError, type_name
 
 Gradients = tuple[np.ndarray, np.ndarray]
 CustomObjective = Callable[[np.ndarray, DMatrix], Gradients]
@@ -55,7 +56,7 @@ class Booster:
     ) -> None:
         for data in cache or ():
             if not isinstance(data, DMatrix):
-                raise TypeError(f"invalid cache item: {type(data).__name__}")
+                raise TypeError(f"invalid cache item: expected a DMatrix of arboost, got {type_name(data)}")
         self._attributes: dict[str, str] = {}
         self._feature_names: list[str] | None = None
         self._feature_types: list[str] | None = None
@@ -104,17 +105,25 @@ class Booster:
         data = self._take_features(dtrain)
         self._learner.accept(data)
         with self._learner.whole_round():
+            split = None
             if fobj is not None:
                 margin = self._shape(self._learner.training_margins(data).copy(), False)
-                grad, hess = gradients(fobj, iteration, margin, dtrain)
+                grad, hess, split = gradients(fobj, iteration, margin, dtrain)
             shape = (dtrain.num_row(), self._learner.n_outputs)
-            arrays = [self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess))]
-            self._learner.boost(data, *arrays)
+            grad, hess = (self._gradient_array(name, x, shape) for name, x in (("grad", grad), ("hess", hess)))
+            self._learner.boost(data, grad, hess, split)
 
     @staticmethod
     def _gradient_array(name: str, values: Any, shape: tuple[int, int]) -> np.ndarray:
-        array = np.asarray(values, np.float32)
-        if array.size != shape[0] * shape[1] or array.shape[0] not in (shape[0], shape[0] * shape[1]):
+        try:
+            array = np.asarray(values)
+            if array.dtype.kind not in "biufO":
+                raise TypeError(f"it has dtype {array.dtype}")
+            with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later
+                array = array.astype(np.float32, copy=False)
+        except (TypeError, ValueError) as error:
+            raise XGBoostError(f"`{name}` must be an array of numbers ({error}).") from error
+        if array.ndim > 2 or array.size != shape[0] * shape[1] or array.shape[0] not in (shape[0], shape[0] * shape[1]):
             raise XGBoostError(f"`{name}` has shape {array.shape}; {shape[0]} rows x {shape[1]} outputs are expected.")
         return array.reshape(shape)
 
@@ -145,13 +154,12 @@ class Booster:
         for data, name in evals:
             self._check_matrix(data, "evaluation data")
             if not isinstance(name, str):
-                raise TypeError(f"expected string for the name of evaluation data, got {type(name).__name__}")
+                raise TypeError(f"expected string for the name of evaluation data, got {type_name(name)}")
             scores += [(name, metric, value) for metric, value in self._learner.evaluate(self._aligned(data))]
         if feval is not None:
             for data, name in evals:
                 found = feval(self._seen_prediction(self._aligned(data), output_margin), data)
-                for metric, value in found if isinstance(found, list) else [found]:
-                    scores.append((name, metric, float(value)))
+                scores += [(name, *score) for score in custom_scores(found)]
         return scores
 
     def _seen_prediction(self, data: DMatrix, output_margin: bool) -> np.ndarray:
@@ -216,13 +224,14 @@ class Booster:
             contributions and interactions.
         """
         if not isinstance(data, DMatrix):
-            raise TypeError(f"Expecting data to be a DMatrix object, got: {type(data)}")
+            raise TypeError(f"Expecting data to be a DMatrix object of arboost, got: {type_name(data)}")
         if sum(map(bool, (output_margin, pred_leaf, pred_contribs, pred_interactions))) > 1:
             raise ValueError(
                 "One type of prediction at a time: output_margin, pred_leaf, pred_contribs or pred_interactions."
             )
         data = self._aligned(data, validate_features)
         self._check_width(data.num_col())
+        data.info.check_groups()
         trees, n_rounds = self._trees_of(iteration_range)
         if pred_leaf:
             return self._predict_leaves(data, trees, n_rounds, strict_shape)
@@ -249,6 +258,8 @@ class Booster:
         if predict_type not in ("value", "margin"):
             raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
         learner = self._learner
+        if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
+            data = data.reshape(-1, 1)
         if type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
@@ -326,7 +337,7 @@ class Booster:
 
     @feature_names.setter
     def feature_names(self, names: Sequence[str] | None) -> None:
-        self._feature_names = None if names is None else list(names)
+        self._feature_names = self._per_feature("feature names", names)
 
     @property
     def feature_types(self) -> list[str] | None:
@@ -335,7 +346,16 @@ class Booster:
 
     @feature_types.setter
     def feature_types(self, types: Sequence[str] | None) -> None:
-        self._feature_types = None if types is None else list(types)
+        self._feature_types = self._per_feature("feature types", types)
+
+    def _per_feature(self, what: str, values: Sequence[str] | None) -> list[str] | None:
+        """One string for every feature of the model, if it knows how many there are."""
+        n_features = self._learner.n_features
+        if values is not None and n_features and len(values) != n_features:
+            raise XGBoostError(
+                f"{what} must have the same length as the number of features, expected {n_features}, got {len(values)}"
+            )
+        return None if values is None else list(values)
 
     def num_features(self) -> int:
         """Number of features the model was trained on."""
@@ -414,7 +434,7 @@ class Booster:
     @staticmethod
     def _check_matrix(data: Any, what: str) -> None:
         if not isinstance(data, DMatrix):
-            raise TypeError(f"invalid {what}: expected a DMatrix, got {type(data).__name__}")
+            raise TypeError(f"invalid {what}: expected a DMatrix of arboost, got {type_name(data)}")
 
     # ---- rounds and attributes ----
 
@@ -433,17 +453,20 @@ class Booster:
             ends = (val.start, val.stop) if isinstance(val, slice) else (None, None)
             start, stop = (None if end is Ellipsis else end for end in ends)
             step = val.step if isinstance(val, slice) else None
-            if stop is not None and stop > n:
+            if (stop is not None and stop > n) or (start is not None and start > n):
                 raise IndexError("Layer index out of range")
             if step is not None and step < 1:
-                raise ValueError("the step of a slice of rounds must be positive")
+                raise XGBoostError(f"Invalid slice: its step must be >= 1, got {step}.")
             chosen = range(*slice(start, stop, step).indices(n))
         elif isinstance(val, tuple):
             raise ValueError("Only supports slicing through 1 dimension: a model is a row of rounds.")
         else:
-            raise TypeError(f"rounds are chosen by an integer or a slice, got {type(val).__name__}")
+            raise TypeError(f"rounds are chosen by an integer or a slice, got {type_name(val)}")
         if not chosen:
-            raise XGBoostError("Empty slice is not allowed.")
+            raise XGBoostError(
+                f"Invalid slice {val} of {n} rounds. Empty slice is not allowed: it must begin at a round "
+                ">= 0 and end after it."
+            )
         part = copy.copy(self)
         part._learner.model = self._learner.model.slice_rounds(chosen)
         part._learner.forget_data()
@@ -496,25 +519,42 @@ class Booster:
     @property
     def best_iteration(self) -> int:
         """The round with the best score, when early stopping was used."""
-        return int(self._early_stopping_attribute("best_iteration"))
+        return self._early_stopping_attribute("best_iteration", int)
 
     @best_iteration.setter
     def best_iteration(self, iteration: int) -> None:
-        self._attributes["best_iteration"] = str(int(iteration))
+        self._attributes["best_iteration"] = str(whole_number("best_iteration", iteration))
 
     @property
     def best_score(self) -> float:
         """The best score, when early stopping was used."""
-        return float(self._early_stopping_attribute("best_score"))
+        return self._early_stopping_attribute("best_score", float)
 
     @best_score.setter
     def best_score(self, score: float) -> None:
         self._attributes["best_score"] = str(float(score))
 
-    def _early_stopping_attribute(self, name: str) -> str:
+    def _early_stopping_attribute(self, name: str, kind: Callable[[str], Any]) -> Any:
         if name not in self._attributes:
             raise AttributeError(f"`{name}` is only defined when early stopping is used.")
-        return self._attributes[name]
+        try:
+            return kind(self._attributes[name])
+        except ValueError:
+            wanted = "whole number" if kind is int else "number"
+            raise XGBoostError(f"The model's attribute {name} is {self._attributes[name]!r}, not a {wanted}.") from None
+
+    def _warn_of_attributes(self) -> None:
+        """Say which of a model file's attributes cannot be what early stopping wrote; the model itself is sound."""
+        n_rounds = self.num_boosted_rounds()
+        try:
+            best = self.best_iteration if "best_iteration" in self._attributes else None
+            if "best_score" in self._attributes:
+                _ = self.best_score
+        except XGBoostError as error:
+            settings.warn(str(error))
+        else:
+            if best is not None and not 0 <= best < n_rounds:
+                settings.warn(f"The model's attribute best_iteration is {best}, but the model has {n_rounds} rounds.")
 
     # ---- files ----
 
@@ -528,8 +568,12 @@ class Booster:
 
     def load_model(self, fname: "str | os.PathLike[str] | bytearray | bytes") -> None:
         """Load a model of ours or XGBoost's from a path or a buffer; everything in it is checked."""
+        if not isinstance(fname, str | os.PathLike | bytes | bytearray):
+            hint = "; give its save_raw()" if hasattr(fname, "save_raw") else ""
+            raise TypeError(f"a model is a path, bytes or a Booster of arboost, got {type_name(fname)}{hint}")
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         self._from_saved(saved)
+        self._warn_of_attributes()
 
     def _to_saved(self) -> SavedModel:
         learner = self._learner
@@ -622,7 +666,7 @@ class Booster:
         """
         model, names = self._learner.model, self._named(fmap)[0]
         if isinstance(model, LinearModel):
-            return model.scores(names or [f"f{i}" for i in range(self._learner.n_features)], importance_type)
+            return model.scores(names, importance_type)
         return dict(introspect.importance(model.trees, names, importance_type))
 
     def linear_weights(self) -> np.ndarray:
@@ -682,6 +726,9 @@ class Booster:
             self._feature_types,
             learner.categories,
         )
+
+    def _repr_html_(self) -> str:
+        return cards.booster_card(self)
 
     # ---- copies ----
 

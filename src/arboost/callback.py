@@ -7,8 +7,6 @@ scores are (mean, standard deviation). Returning True ends the training.
 
 import os
 import pickle
-import shutil
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
+from arboost.progress import Progress, Surface, make_surface
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.errors import XGBoostError
 
@@ -70,6 +69,9 @@ class TrainingCallback:
         return False
 
 
+_METHODS = ("before_training", "after_training", "before_iteration", "after_iteration")
+
+
 class CallbackContainer:
     """Runs a list of callbacks, evaluates after each round, and keeps the history.
 
@@ -93,8 +95,7 @@ class CallbackContainer:
         is_cv: bool = False,
     ) -> None:
         for callback in callbacks:
-            if not isinstance(callback, TrainingCallback):
-                raise TypeError(f"callback must be an instance of `TrainingCallback`, got {callback!r}.")
+            _check_callback(callback)
         if metric is not None and not callable(metric):
             raise TypeError(
                 f"metric must be callable, got {metric!r}; names of metrics go into the parameter `eval_metric`."
@@ -134,12 +135,35 @@ class CallbackContainer:
         return any(callback.after_iteration(model, epoch, self.history) for callback in self.callbacks)
 
     def _update_history(self, scores: Sequence[tuple[str, str, Any]]) -> None:
+        if not self.order:
+            _warn_of_repeated([f"{data}-{metric}" for data, metric, _ in scores])
         for data, metric, score in scores:
             metrics = self.history.setdefault(data, {})
             if metric not in metrics:
                 metrics[metric] = []
                 self.order.append((data, metric))
             metrics[metric].append(score)
+
+
+def _warn_of_repeated(names: list[str]) -> None:
+    """Two evaluations under one name are legal, as in XGBoost, and hardly ever meant."""
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        settings.warn(
+            f"Evaluated more than once under one name: {', '.join(repeated)}. Their scores share one list of "
+            "`evals_result`, and early stopping looks at the last of them. Give every entry of `evals`, and a custom "
+            "metric, a name of its own."
+        )
+
+
+def _check_callback(callback: Any) -> None:
+    """Whatever has the methods will do: tools bring callbacks that are made for XGBoost's class."""
+    missing = [name for name in _METHODS if not callable(getattr(callback, name, None))]
+    if missing or isinstance(callback, type):
+        what = "a class, not an object of it" if isinstance(callback, type) else f"it has no `{missing[0]}`"
+        raise TypeError(
+            f"callback must be an instance of `TrainingCallback`, or have its methods: {callback!r} ({what})."
+        )
 
 
 def _same_kind(model: Any, returned: Any, method: str) -> Any:
@@ -226,7 +250,7 @@ class EarlyStopping(TrainingCallback):
         super().__init__()
         if min_delta < 0:
             raise ValueError(f"min_delta must be greater or equal to 0, got {min_delta}.")
-        self.rounds = rounds
+        self.rounds = whole_number("rounds of EarlyStopping", rounds, lower=0)
         self.metric_name = metric_name
         self.data = data_name
         self.maximize = maximize
@@ -278,10 +302,9 @@ class EarlyStopping(TrainingCallback):
         if not self.save_best or not self.best_scores:
             return model
         iteration, score = model.best_iteration, model.best_score
-        try:
-            model = model[: iteration + 1]
-        except XGBoostError as error:
-            raise XGBoostError("`save_best` is not applicable to the current booster.") from error
+        if model._learner.model.kind == "gblinear":  # its rounds cannot be parted, whichever is best
+            raise XGBoostError("`save_best` is not applicable to the current booster.")
+        model = model[: iteration + 1]
         model.set_attr(best_score=str(score), best_iteration=str(iteration))
         return model
 
@@ -320,6 +343,7 @@ class EvaluationMonitor(TrainingCallback):
         logger: Callable[[str], None] = _log,
     ) -> None:
         super().__init__()
+        period = whole_number("verbose_eval, the period of EvaluationMonitor,", period)
         if period <= 0:
             raise ValueError(f"period must be greater than 0, got {period}.")
         self.printer_rank = rank
@@ -415,16 +439,18 @@ class TrainingCheckPoint(TrainingCallback):
 
 
 class ProgressBar(TrainingCallback):
-    """Shows how far training is: one line that renews itself on a terminal, a plain line now and then elsewhere.
+    """Shows how far training is: a bar in a notebook or on a terminal, a plain line now and then elsewhere.
+
+    At verbosity 0 it shows nothing. On a terminal rich adds colour, where it is installed.
 
     Parameters
     ----------
     total :
         Rounds to expect; `train` and `cv` fill it in when it is None.
     stream :
-        Where to write; stderr by default.
+        Where to write plain text; by default the bar goes below a notebook's cell or to stderr, never to stdout.
     interval :
-        Least number of seconds between two renewals of the line.
+        Least number of seconds between two frames.
 
     Examples
     --------
@@ -445,7 +471,7 @@ class ProgressBar(TrainingCallback):
         self._n_rounds = 0
         self._scores = ""
         self._started = self._drawn = time.perf_counter()
-        self._shown = ""
+        self._surface: Surface | None = None
 
     def expect(self, total: int) -> None:
         """Told by `train` and `cv` how many rounds there will be at most; the user's own `total` comes first."""
@@ -453,56 +479,31 @@ class ProgressBar(TrainingCallback):
 
     def before_training(self, model: Any) -> Any:
         self._begin(self._expected)
+        if settings.current().verbosity > 0:
+            self._surface = make_surface(self._stream)
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
         self._n_rounds = epoch + 1
         self._scores = _describe(evals_log, show_std=True).replace("\t", "  ")
-        now = time.perf_counter()
-        if self._is_terminal():
-            if now - self._drawn >= self._interval:
-                self._drawn = now
-                self._redraw(self._line(now))
-        elif self._n_rounds % self._step() == 0 and self._n_rounds != self._expected:
-            self._write(self._line(now) + "\n")
+        surface, now = self._surface, time.perf_counter()
+        if surface is not None and self._is_due(surface, now):
+            self._drawn = now
+            surface.show(self._progress(now))
         return False
 
     def after_training(self, model: Any) -> Any:
-        if self._n_rounds:
-            line = self._line(time.perf_counter())
-            if self._is_terminal():
-                self._redraw(line)
-                line = ""
-            self._write(line + "\n")
+        if self._surface is not None and self._n_rounds:
+            self._surface.finish(self._progress(time.perf_counter()))
+        self._surface = None
         return model
 
-    def _step(self) -> int:
-        """Rounds between plain lines: a tenth of all, or ten where the total is unknown."""
-        return max(1, -(-self._expected // 10)) if self._expected else 10
+    def _is_due(self, surface: Surface, now: float) -> bool:
+        """A frame that replaces another: by the clock. A line of its own: every tenth of all rounds but the last."""
+        if surface.renews:
+            return now - self._drawn >= self._interval
+        step = max(1, -(-self._expected // 10)) if self._expected else 10
+        return self._n_rounds % step == 0 and self._n_rounds != self._expected
 
-    def _line(self, now: float) -> str:
-        seconds = now - self._started
-        done, total = self._n_rounds, self._expected
-        if not total:
-            parts = [f"{done} rounds", self._scores, f"{seconds:.1f} s"]
-        else:
-            filled = 20 * min(done, total) // total
-            left = f", {seconds / done * (total - done):.1f} s left" if done < total else ""
-            parts = [f"[{'#' * filled}{'.' * (20 - filled)}] {done}/{total}", self._scores, f"{seconds:.1f} s{left}"]
-        return "  ".join(part for part in parts if part)
-
-    def _is_terminal(self) -> bool:
-        stream = self._stream if self._stream is not None else sys.stderr
-        return stream is not None and stream.isatty()
-
-    def _redraw(self, line: str) -> None:
-        """Overwrite the line, cut to the terminal, with blanks over what was longer before."""
-        line = line[: max(1, shutil.get_terminal_size().columns - 1)]
-        self._write("\r" + line + " " * (len(self._shown) - len(line)))
-        self._shown = line
-
-    def _write(self, text: str) -> None:
-        stream = self._stream if self._stream is not None else sys.stderr
-        if stream is not None and settings.current().verbosity > 0:
-            stream.write(text)
-            stream.flush()
+    def _progress(self, now: float) -> Progress:
+        return Progress(self._n_rounds, self._expected, self._scores, now - self._started)

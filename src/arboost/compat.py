@@ -146,9 +146,21 @@ def concat(value: Sequence[Any]) -> Any:
     if isinstance(first, np.ndarray):
         return np.concatenate(value, axis=0)
     if scipy_sparse.issparse(first):
-        return scipy_sparse.vstack(value, format="csc" if first.format == "csc" else "csr")
+        return scipy_sparse.vstack(_sound(value), format="csc" if first.format == "csc" else "csr")
     if package in ("pandas", "cudf") and is_dataframe(first):
         return importlib.import_module(package).concat(value, axis=0)
     if hasattr(first, "__cuda_array_interface__"):
         return import_cupy().concatenate(value, axis=0)
     raise TypeError(f"Unknown type: {type(first)}")
+
+
+def _sound(matrices: Sequence[Any]) -> list[Any]:
+    """The same matrices by rows, checked: SciPy follows whatever indices there are."""
+    from arboost.matrix.sparse import read_sparse  # this module is imported where no data is at hand
+
+    found = []
+    for matrix in matrices:
+        kind = scipy_sparse.csr_array if isinstance(matrix, scipy_sparse.sparray) else scipy_csr
+        part = read_sparse(matrix)
+        found.append(kind((part.data, part.indices, part.indptr), part.shape))
+    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 if TYPE_CHECKING:
     from arboost.booster import Booster
@@ -20,7 +20,7 @@ def concat(models: Iterable["Booster"], kind: type["Booster"]) -> "Booster":
         raise XGBoostError("There is nothing to concatenate: give one model or more.")
     for i, model in enumerate(models):
         if not isinstance(model, kind):
-            raise TypeError(f"models[{i}] is a {type(model).__name__}; models to concatenate are Boosters.")
+            raise TypeError(f"models[{i}] is a {type_name(model)}; models to concatenate are Boosters of arboost.")
         if not model._learner.n_features:
             raise XGBoostError(f"models[{i}] has not been trained or loaded yet.")
         if isinstance(model._learner.model, LinearModel):

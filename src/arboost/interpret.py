@@ -6,7 +6,7 @@ import numpy as np
 
 from arboost.booster import Booster
 from arboost.matrix.dmatrix import DMatrix
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 __all__ = ["shap_values"]
 
@@ -64,7 +64,7 @@ def shap_values(
 def _booster_of(model: Any) -> Booster:
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     if not isinstance(booster, Booster):
-        raise TypeError(f"`model` must be a Booster or an estimator with get_booster(), got {type(model).__name__}.")
+        raise TypeError(f"`model` must be a Booster or an estimator with get_booster(), got {type_name(model)}.")
     return booster
 
 

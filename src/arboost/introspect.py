@@ -35,19 +35,20 @@ def importance(trees: Sequence[Tree], names: Names, kind: str = "weight") -> dic
     if kind not in IMPORTANCE_TYPES:
         known = ", ".join(f'"{name}"' for name in IMPORTANCE_TYPES)
         raise XGBoostError(f"Unknown feature importance type, expected one of: {{{known}}}, got: {kind}")
-    n_features = max((tree.n_features for tree in trees), default=0)
-    count = np.zeros(n_features, np.int64)
-    total = np.zeros(n_features, np.float32)
-    for tree in trees:
-        splits = _splits_as_xgboost_sums(tree)
-        np.add.at(count, tree.feature[splits], 1)
-        if kind != "weight":
-            np.add.at(total, tree.feature[splits], (tree.gain if kind.endswith("gain") else tree.cover)[splits])
-    used = np.flatnonzero(count).tolist()
-    values: np.ndarray = (count if kind == "weight" else total)[used]
+    splits = [_splits_as_xgboost_sums(tree) for tree in trees]
+    of_split = [tree.feature[nodes] for tree, nodes in zip(trees, splits, strict=True)]
+    # As many sums as features that are split on: a model may claim any number of features.
+    used, place = np.unique(np.concatenate([np.zeros(0, np.int32), *of_split]), return_inverse=True)
+    count = np.bincount(place, minlength=len(used))
+    values: np.ndarray = count
+    if kind != "weight":
+        parts = [(t.gain if kind.endswith("gain") else t.cover)[n] for t, n in zip(trees, splits, strict=True)]
+        values = np.zeros(len(used), np.float32)
+        np.add.at(values, place, np.concatenate([np.zeros(0, np.float32), *parts]))
     if kind in ("gain", "cover"):
-        values = values / count[used].astype(np.float32)
-    return {f"f{f}" if names is None else names[f]: float(v) for f, v in zip(used, values, strict=True)}
+        values = values / count.astype(np.float32)
+    found = zip(used.tolist(), values.tolist(), strict=True)
+    return {f"f{f}" if names is None else names[f]: float(v) for f, v in found}
 
 
 def _splits_as_xgboost_sums(tree: Tree) -> np.ndarray:

@@ -1,10 +1,12 @@
-"""Base classes of custom objectives that are objects: `train(..., obj=MyObjective())`.
+"""Base classes of custom objectives that are objects, `train(..., obj=MyObjective())`; what users' functions return.
 
 A plain function (margin, dtrain) -> (gradient, hessian) does as well; an object also learns the round.
 """
 
 from abc import ABC, abstractmethod
 from typing import Any
+
+import numpy as np
 
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.errors import XGBoostError
@@ -33,22 +35,31 @@ class TreeObjective(Objective):
     def split_grad(self, iteration: int, grad: Any, hess: Any) -> tuple[Any, Any] | None:
         """Gradient and hessian for finding splits, or None to use those of the call.
 
-        Only None is available: splits are found on the gradients of the call.
+        For trees with vectors in their leaves (`multi_strategy="multi_output_tree"`): (n,) or (n, J) arrays made from
+        `grad` and `hess` (n, n_outputs), such as their means, make the search for splits cheaper. The leaves' weights
+        are those of `grad` and `hess`.
         """
         return None
 
 
-def gradients(fobj: Any, iteration: int, margin: Any, dtrain: DMatrix) -> tuple[Any, Any]:
-    """What a custom objective, function or object, says of these margins."""
+def gradients(
+    fobj: Any, iteration: int, margin: Any, dtrain: DMatrix
+) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
+    """What a custom objective, function or object, says of these margins, and what splits are to be found on."""
     if not isinstance(fobj, Objective):
-        return _pair(fobj(margin, dtrain))
+        return *_pair(fobj(margin, dtrain)), None
     grad, hess = _pair(fobj(iteration, margin, dtrain))
-    if isinstance(fobj, TreeObjective) and fobj.split_grad(iteration, grad, hess) is not None:
+    split = fobj.split_grad(iteration, grad, hess) if isinstance(fobj, TreeObjective) else None
+    if split is None:
+        return grad, hess, None
+    split_g, split_h = (np.asarray(part, np.float32) for part in _pair(split))
+    if split_g.shape != split_h.shape or split_g.ndim not in (1, 2) or len(split_g) != dtrain.num_row():
         raise XGBoostError(
-            "split_grad is not available: trees find their splits on the objective's own gradients, also those with "
-            "vectors in their leaves (multi_strategy='multi_output_tree'); return None."
+            f"split_grad returns two arrays of one shape, (n,) or (n, J), for {dtrain.num_row()} rows; these have the "
+            f"shapes {split_g.shape} and {split_h.shape}."
         )
-    return grad, hess
+    shape = (len(split_g), -1 if split_g.ndim == 1 else split_g.shape[1])
+    return grad, hess, (split_g.reshape(shape), split_h.reshape(shape))
 
 
 def _pair(found: Any) -> tuple[Any, Any]:
@@ -57,3 +68,22 @@ def _pair(found: Any) -> tuple[Any, Any]:
         what = f"{len(found)} values" if isinstance(found, tuple | list) else f"a {type(found).__name__}"
         raise TypeError(f"A custom objective returns two arrays, (gradient, hessian); this one returned {what}.")
     return found[0], found[1]
+
+
+def custom_scores(found: Any) -> list[tuple[str, float]]:
+    """(name, value) pairs of a custom metric's result, which must be one such pair or a list of them."""
+    scores = []
+    for pair in found if isinstance(found, list) else [found]:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"A custom metric returns (name, value) or a list of such pairs; this one returned {pair!r}."
+            )
+        name, value = pair
+        try:
+            number = None if isinstance(value, str | bytes) else float(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None:
+            raise TypeError(f"The value of the custom metric {name} must be one number, got {value!r}.")
+        scores.append((str(name), number))
+    return scores

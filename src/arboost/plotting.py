@@ -20,6 +20,7 @@ from arboost.booster import Booster
 from arboost.matrix.categories import Categories
 from arboost.modelio.dump import TreeView
 from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.errors import type_name
 from arboost.runtime.settings import warn
 
 _INK = "#222222"
@@ -52,7 +53,7 @@ def _booster_of(model: Any) -> Booster:
     """The Booster of a Booster or an estimator."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     if not isinstance(booster, Booster):
-        raise ValueError(f"a Booster or an estimator with get_booster() is expected, got {type(model).__name__}")
+        raise ValueError(f"a Booster or an estimator with get_booster() is expected, got {type_name(model)}")
     return booster
 
 
@@ -524,7 +525,7 @@ def _leaf_color(strength: float) -> tuple[float, ...]:
 
 
 @dataclass
-class _Curve:
+class Curve:
     """The scores of one data set under one metric, with their spread over the folds of a cross validation."""
 
     data: str
@@ -576,7 +577,7 @@ def plot_metric(
     matplotlib Axes, or an array of them if there are several metrics
     """
     pyplot = _require("matplotlib.pyplot", "plot metric")
-    panels = _chosen_curves(_curves_of(booster), metric, dataset_names)
+    panels = _chosen_curves(read_curves(booster), metric, dataset_names)
     if best_iteration is None:
         best_iteration = getattr(booster, "best_iteration", None)
     if ax is None:
@@ -598,25 +599,25 @@ def plot_metric(
     return axes[0] if len(axes) == 1 else axes
 
 
-def _curves_of(source: Any) -> dict[str, list[_Curve]]:
+def read_curves(source: Any) -> dict[str, list[Curve]]:
     """The curves of every metric."""
     if isinstance(source, Booster):
         raise TypeError("A Booster does not keep its scores: pass the dict that train(..., evals_result=) filled in.")
     if callable(getattr(source, "evals_result", None)):
         source = source.evals_result()
     if not isinstance(source, Mapping) and not hasattr(source, "to_dict"):
-        raise TypeError(f"a dict of scores, an estimator or the result of cv is expected, got {type(source).__name__}")
+        raise TypeError(f"a dict of scores, an estimator or the result of cv is expected, got {type_name(source)}")
     table = dict(source) if isinstance(source, Mapping) else source.to_dict("list")
-    curves: dict[str, list[_Curve]] = {}
+    curves: dict[str, list[Curve]] = {}
     for key, scores in table.items():
         if isinstance(scores, Mapping):
             for metric, values in scores.items():
-                curves.setdefault(metric, []).append(_Curve(key, _mean(values)))
+                curves.setdefault(metric, []).append(Curve(key, _mean(values)))
         elif key.endswith("-mean"):  # train-rmse-mean, train-rmse-std
             data, _, metric = key.removesuffix("-mean").partition("-")
             spread = table.get(key.removesuffix("mean") + "std")
             spread = None if spread is None else np.asarray(spread, float)
-            curves.setdefault(metric, []).append(_Curve(data, _mean(scores), spread))
+            curves.setdefault(metric, []).append(Curve(data, _mean(scores), spread))
     if not curves:
         raise ValueError("eval results cannot be empty: there are no scores to plot.")
     return curves
@@ -629,8 +630,8 @@ def _mean(values: Any) -> np.ndarray:
 
 
 def _chosen_curves(
-    curves: dict[str, list[_Curve]], metric: str | Sequence[str] | None, dataset_names: Sequence[str] | None
-) -> dict[str, list[_Curve]]:
+    curves: dict[str, list[Curve]], metric: str | Sequence[str] | None, dataset_names: Sequence[str] | None
+) -> dict[str, list[Curve]]:
     """The wanted metrics and data sets, in the wanted order."""
     metrics = [*curves] if metric is None else [metric] if isinstance(metric, str) else [*metric]
     unknown = [name for name in metrics if name not in curves]
@@ -647,7 +648,7 @@ def _chosen_curves(
     }
 
 
-def _draw_curves(ax: Any, curves: list[_Curve], best_iteration: int | None) -> None:
+def _draw_curves(ax: Any, curves: list[Curve], best_iteration: int | None) -> None:
     """The curves of one metric; a dot on each, and a line through them, at the best round."""
     for curve, (color, style) in zip(curves, cycle(_CURVES), strict=False):
         rounds = np.arange(len(curve.scores))

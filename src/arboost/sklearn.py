@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type:
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
+from arboost import cards
 from arboost._sklearn_docs import document
 from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
@@ -25,8 +26,9 @@ from arboost.callback import EvalsLog, TrainingCallback
 from arboost.config import config_context
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.training import train
 
 __all__ = ["XGBClassifier", "XGBModel", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "XGBRegressor"]
@@ -153,7 +155,7 @@ class XGBModel(BaseEstimator):
 
     def get_num_boosting_rounds(self) -> int:
         """Rounds that `fit` trains."""
-        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else self.n_estimators
+        return DEFAULT_N_ESTIMATORS if self.n_estimators is None else whole_number("n_estimators", self.n_estimators)
 
     # ---- scikit-learn's questions ----
 
@@ -168,6 +170,12 @@ class XGBModel(BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_Booster")
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + cards.estimator_card(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        return cards.with_card(self, super()._repr_mimebundle_(**kwargs))
 
     def _get_type(self) -> str | None:
         """XGBoost's name for the kind of estimator, kept in model files."""
@@ -407,7 +415,7 @@ class XGBModel(BaseEstimator):
     def _check_width(self, X: Any) -> None:
         """The wrong number of dimensions or columns, in scikit-learn's words and XGBoost's."""
         shape: tuple = getattr(X, "shape", ())
-        if len(shape) == 1:
+        if len(shape) == 1 and self.n_features_in_ != 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array of {shape[0]} values instead. Reshape your data: X.reshape(-1, 1) "
                 "if it has one feature, X.reshape(1, -1) if it is one row."
@@ -422,8 +430,16 @@ class XGBModel(BaseEstimator):
         """The given rounds; if none, those up to the best one."""
         if iteration_range is not None and iteration_range[1] != 0:
             return iteration_range
-        best = self.get_booster().attr("best_iteration")
-        return (0, 0) if best is None else (0, int(best) + 1)
+        booster = self.get_booster()
+        if booster.attr("best_iteration") is None:
+            return (0, 0)
+        best, n_rounds = booster.best_iteration, booster.num_boosted_rounds()
+        if not 0 <= best < n_rounds:
+            raise XGBoostError(
+                f"The model's best_iteration is {best}, but it has {n_rounds} rounds: set it right, or say "
+                "iteration_range."
+            )
+        return (0, best + 1)
 
     def apply(self, X: Any, iteration_range: tuple[int, int] | None = None) -> np.ndarray:
         """Number of the leaf that each row reaches in each tree, (n, n_trees) float32."""
@@ -478,10 +494,16 @@ class XGBModel(BaseEstimator):
         """
         booster = self.get_booster()
         scores = booster.get_score(importance_type=self.importance_type or ("weight" if self._is_linear() else "gain"))
-        names = booster.feature_names or [f"f{i}" for i in range(self.n_features_in_)]
-        found = np.array([scores.get(name, 0.0) for name in names], np.float32)
+        n_features, names = self.n_features_in_, booster.feature_names
+        check_room(4 * n_features, f"feature_importances_ of {n_features} features", "get_score() has those in use.")
+        places = None if names is None else {name: place for place, name in enumerate(names)}
+        found = np.zeros((n_features, *np.shape(next(iter(scores.values()), 0.0))), np.float32)
+        used = [int(name[1:]) if places is None else places[name] for name in scores]
+        found[used] = list(scores.values())
         total = found.sum()
-        return found / total if total else found
+        if total:
+            found[used] /= total  # the others stay memory that nobody has written to
+        return found
 
     @property
     def coef_(self) -> np.ndarray:
@@ -575,6 +597,7 @@ class XGBClassifier(ClassifierMixin, XGBModel):
         if model is not None:
             classes, are_stored = fitting.model_classes(model)
             if are_stored or np.isin(labels, classes).all():
+                fitting.compare_classes(labels, classes)
                 return classes
         return fitting.find_classes(labels)
 
@@ -648,7 +671,10 @@ class XGBClassifier(ClassifierMixin, XGBModel):
 class XGBRegressor(RegressorMixin, XGBModel):
     """Gradient boosting for regression, also of several targets at once."""
 
-    # scikit-learn's tag `multi_output` stays off: it promises float64 for several targets; XGBoost's dtype is float32
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     @positional_with_warning
     def __init__(self, *, objective: str | Callable | None = "reg:squarederror", **kwargs: Any) -> None:
@@ -712,6 +738,8 @@ class XGBRanker(XGBModel):
     @positional_with_warning
     def __init__(self, *, objective: str | Callable = "rank:ndcg", **kwargs: Any) -> None:
         super().__init__(objective=objective, **kwargs)
+        if isinstance(objective, str) and "rank:" not in objective:
+            raise ValueError(f"please use XGBRanker for ranking task: its objective is rank:..., not {objective!r}.")
 
     @positional_with_warning
     def fit(

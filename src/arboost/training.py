@@ -28,8 +28,8 @@ from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
-from arboost.runtime.arguments import positional_with_warning
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.arguments import positional_with_warning, whole_number
+from arboost.runtime.errors import XGBoostError, type_name
 
 __all__ = ["CVPack", "cv", "train"]
 
@@ -108,7 +108,10 @@ def train(
     ...     booster = stopped.booster
     """
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
+    num_boost_round = whole_number("num_boost_round", num_boost_round)
+    if obj is not None and not callable(obj):
+        raise TypeError(f"obj must be a function (margins, dtrain) -> (gradient, hessian), got {obj!r}.")
     watched = _checked_evals(evals)
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),
@@ -206,8 +209,12 @@ def _interrupted(booster: Booster, container: CallbackContainer, evals_result: E
 def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DMatrix, str]]:
     checked = []
     for pair in evals or ():
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], DMatrix):
-            raise TypeError("Invalid type for the `evals`: it is a list of (DMatrix, name) pairs.")
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(
+                f"Invalid type for the `evals`: a list of (DMatrix, name) pairs, got {type_name(pair)} in it."
+            )
+        if not isinstance(pair[0], DMatrix):
+            raise TypeError(f"Invalid type for the `evals`: expected a DMatrix of arboost, got {type_name(pair[0])}.")
         checked.append((pair[0], str(pair[1])))
     return checked
 
@@ -227,6 +234,8 @@ def _all_callbacks(
             callback.expect(n_rounds)
     if verbose_eval:
         every.append(EvaluationMonitor(period=1 if verbose_eval is True else verbose_eval, show_stdv=show_stdv))
+    if early_stopping_rounds is not None:
+        early_stopping_rounds = whole_number("early_stopping_rounds", early_stopping_rounds, lower=0)
     if early_stopping_rounds:
         every.append(EarlyStopping(rounds=early_stopping_rounds, maximize=maximize))
     return every
@@ -377,7 +386,9 @@ def cv(
     if isinstance(dtrain, QuantileDMatrix):
         raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
-        raise TypeError(f"dtrain must be a DMatrix, got {type(dtrain).__name__}.")
+        raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
+    num_boost_round = whole_number("num_boost_round", num_boost_round)
+    dtrain.info.check_groups()
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,
@@ -463,6 +474,7 @@ def _split(data: DMatrix, n_folds: int, stratified: bool, folds: Any, shuffle: b
     """Row numbers of each fold: the user's, stratified by label, by whole groups, or by rows."""
     if folds is not None:
         return _given_folds(data, folds)
+    n_folds = whole_number("nfold", n_folds)
     if n_folds < 2:
         raise XGBoostError(f"nfold must be at least 2, got {n_folds}: one fold is tested while the others train.")
     rng = np.random.RandomState(seed)

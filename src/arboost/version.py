@@ -15,7 +15,7 @@ def build_info() -> dict[str, Any]:
         XGBoost's names where they mean something here (there is no C++ compiler to report), and what kernels are
         compiled with. Nothing is compiled by asking.
     """
-    from arboost.kernels.jit import cache_folder, kernels_digest
+    from arboost.kernels.cache import cache_folder, kernels_digest
 
     folder = cache_folder()
     return {

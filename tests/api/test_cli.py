@@ -1,25 +1,17 @@
 """The commands of `python -m arboost`, the demo behind one of them, and the README's example."""
 
-import ast
-import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from arboost import cli
+from arboost import cli, warmup
 from arboost.demo import load_bike_sharing, tour
 from arboost.demo.peers import Work
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# Kernels that `compile` leaves to their first use: "module.function" -> why.
-COMPILED_LATER = {
-    "arboost.kernels.cpu.expand.release_histograms": "only a tree that outgrows the memory for histograms needs it",
-}
 
 
 def test_version(capsys):
@@ -34,12 +26,16 @@ def test_module_runs_as_a_command():
     assert run.stderr == ""
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"]])
-def test_bad_command_is_explained(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(arguments)
-    assert stopped.value.code == 2
-    assert "usage: arboost" in capsys.readouterr().err
+def test_bad_command_is_explained(capsys):
+    assert cli.main(["no-such-command"]) == 2
+    assert "No such command 'no-such-command'" in capsys.readouterr().err
+    assert cli.main(["evalute"]) == 2
+    assert "Did you mean 'evaluate'?" in capsys.readouterr().err
+
+
+def test_without_arguments_help_is_shown(capsys):
+    assert cli.main([]) == 2
+    assert "train" in capsys.readouterr().out
 
 
 def test_parameters_page_is_up_to_date(capsys):
@@ -48,32 +44,55 @@ def test_parameters_page_is_up_to_date(capsys):
     assert capsys.readouterr().out == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 
 
-def all_kernels():
-    """Full names of all functions marked @kernel, from the source."""
-    folder = ROOT / "src" / "arboost" / "kernels"
-    for path in sorted(folder.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and any(getattr(d, "id", "") == "kernel" for d in node.decorator_list):
-                yield ".".join(["arboost.kernels", *path.relative_to(folder).with_suffix("").parts, node.name])
-
-
-def test_compile_reaches_every_kernel():
-    missed = set(all_kernels()) - set(cli.compile_kernels())
-    assert missed == set(COMPILED_LATER), f"not compiled: {sorted(missed)}"
+def compiled(folder, n_lost=0):
+    return warmup.Compiled(["a", "b"], folder, n_lost, "the disk is full" if n_lost else "")
 
 
 def test_compile_says_where_kernels_are_kept(capsys, monkeypatch, tmp_path):
-    jit = importlib.import_module("arboost.kernels.jit")
-    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(cli, "compile_kernels", lambda: ["a", "b"])
+    asked = []
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: asked.append(kinds) or compiled(tmp_path))
     assert cli.main(["compile"]) == 0
     assert re.fullmatch(rf"2 kernels ready in [\d.]+ s, kept in {re.escape(str(tmp_path))}\n", capsys.readouterr().out)
+    assert cli.main(["compile", "rank", "shap"]) == 0
+    assert [tuple(kinds) for kinds in asked] == [("all",), ("rank", "shap")]
 
 
-def test_compile_without_a_writable_cache_is_an_error(capsys, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("arboost.kernels.jit"), "cache_folder", lambda: None)
+def test_kernels_that_cannot_be_kept_are_an_error(capsys, monkeypatch):
+    monkeypatch.setattr(warmup, "compile_kinds", lambda kinds: compiled(None, 2))
     assert cli.main(["compile"]) == 1
-    assert "ARBOOST_CACHE_DIR" in capsys.readouterr().err
+    assert "the disk is full; set ARBOOST_CACHE_DIR" in capsys.readouterr().err
+
+
+def test_unknown_kind_of_kernels(capsys):
+    assert cli.main(["compile", "nonsense"]) == 2
+    assert "unknown kinds of kernels: nonsense" in capsys.readouterr().err
+
+
+# What the program does where the extra `cli` is not installed.
+WITHOUT_EXTRA = (
+    "import sys; sys.modules['rich_click'] = None; from arboost.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+def run_without_extra(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRA, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_without_the_extra_a_line_says_what_to_install():
+    run = run_without_extra("train", "t.csv")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "arboost: this command needs the extra `cli`: pip install 'arboost[cli]'\n"
+
+
+def test_without_the_extra_some_commands_work():
+    assert run_without_extra("version").stdout.startswith("arboost ")
+    assert run_without_extra("parameters").stdout == (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+    assert "demo" in run_without_extra("--help").stdout
+    assert run_without_extra("compile", "--help").returncode == 0
+    unknown = run_without_extra("compile", "nonsense")
+    assert unknown.returncode == 2 and "unknown kinds of kernels" in unknown.stderr
 
 
 def test_demo_data():

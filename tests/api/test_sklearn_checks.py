@@ -69,9 +69,9 @@ class ValidatingRegressor(Validating, XGBRegressor):
 
 
 class OneGroupRanker(Validating, XGBRanker):
-    """A ranker that puts all rows in one group, with an objective that today's engine trains."""
+    """A ranker that puts all rows in one group, with an objective that takes any labels."""
 
-    def __init__(self, *, objective="reg:squarederror", **kwargs):
+    def __init__(self, *, objective="rank:pairwise", **kwargs):
         super().__init__(objective=objective, **kwargs)
 
     def fit(self, X, y=None):

@@ -32,7 +32,6 @@ EXCEPTIONS = {
     "core.ExtMemQuantileDMatrix": EXTMEM,
     "RabitTracker": TRACKER,
     "tracker": TRACKER,
-    "libpath": CTYPES,
     **{
         f"core.{name}": CTYPES
         for name in (

@@ -1,5 +1,6 @@
 """Several outputs against XGBoost: the same trees where cuts are the same, equally good ones on real data."""
 
+import importlib
 import json
 import math
 import statistics
@@ -144,3 +145,136 @@ def test_as_good_on_real_data(name, n_rounds, strategy):
         differences.append(losses[0] / losses[1] - 1)
     error = statistics.stdev(differences) / math.sqrt(5)
     assert statistics.mean(differences) <= max(float(student_t.ppf(0.95, 4)) * error, 0.005), differences
+
+
+# ---- splits on reduced gradients ----
+
+SPLITS = {
+    "same": lambda g, h: (g, h),
+    "none": lambda g, h: None,
+    "mean": lambda g, h: (g.mean(axis=1), h.mean(axis=1)),
+    "column": lambda g, h: (g.mean(axis=1, keepdims=True), h.mean(axis=1, keepdims=True)),
+    "two": lambda g, h: (g[:, :2].copy(), h[:, :2].copy()),
+}
+
+
+def reduced(library, split):
+    """Squared error that finds its splits on what `split` makes of the gradients."""
+
+    class Reduced(importlib.import_module(f"{library.__name__}.objective").TreeObjective):
+        def __call__(self, iteration, y_pred, dtrain):
+            return y_pred - dtrain.get_label().reshape(y_pred.shape), np.ones_like(y_pred)
+
+        def split_grad(self, iteration, grad, hess):
+            return split(grad, hess)
+
+    return Reduced()
+
+
+@pytest.mark.parametrize("split", sorted(SPLITS))
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"max_depth": 2, "min_child_weight": 60},
+        {"grow_policy": "lossguide", "max_leaves": 5, "reg_alpha": 2, "max_delta_step": 0.4},
+        {"objective": "reg:absoluteerror", "max_depth": 3},
+    ],
+    ids=str,
+)
+def test_split_grad(split, params):
+    models = [
+        library.train(
+            BASE | {"base_score": 0.5, **params},
+            library.QuantileDMatrix(X, Y),
+            4,
+            obj=reduced(library, SPLITS[split]),
+        )
+        for library in (xgboost, arboost)
+    ]
+    for theirs, ours in zip(*map(trees_of, models), strict=True):
+        for name in ("split_indices", "split_conditions", "left_children"):
+            assert ours[name] == theirs[name]
+        np.testing.assert_allclose(ours["sum_hessian"], theirs["sum_hessian"], rtol=1e-5)
+        np.testing.assert_allclose(ours["leaf_weights"], theirs["leaf_weights"], rtol=1e-4, atol=1e-5)
+    theirs, ours = models
+    for read, library in ((arboost.Booster(model_file=theirs.save_raw()), arboost),
+                          (xgboost.Booster(model_file=ours.save_raw()), xgboost)):  # fmt: skip
+        np.testing.assert_allclose(read.predict(library.DMatrix(X)), ours.predict(arboost.DMatrix(X)), atol=1e-4)
+    contributions = ours.predict(arboost.DMatrix(X), pred_contribs=True)
+    np.testing.assert_allclose(contributions.sum(axis=2), ours.predict(arboost.DMatrix(X)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"num_parallel_tree": 3, "subsample": 0.6, "colsample_bynode": 0.5},
+        {"subsample": 0.4, "sampling_method": "gradient_based"},
+    ],
+    ids=str,
+)
+def test_split_grad_of_samples(params):
+    """The same bits for any number of threads, margins as the reloaded model predicts them, and an error that falls."""
+    found = []
+    for n_threads in (1, 3):
+        data, history = arboost.QuantileDMatrix(X, Y), {}
+        model = arboost.train(
+            BASE | params | {"nthread": n_threads}, data, 6, obj=reduced(arboost, SPLITS["mean"]),
+            evals=[(data, "train")], evals_result=history, verbose_eval=False,
+        )  # fmt: skip
+        found.append(bytes(model.save_raw()))
+    assert found[0] == found[1]
+    errors = history["train"]["rmse"]
+    assert errors[-1] < 0.6 * errors[0]
+    prediction = arboost.Booster(model_file=found[0]).predict(arboost.DMatrix(X))
+    assert errors[-1] == pytest.approx(float(np.sqrt(np.mean((prediction - Y) ** 2))), rel=1e-5)
+
+
+def test_split_grad_that_cannot_be_used():
+    def fit(split, **params):
+        return arboost.train(BASE | params, arboost.DMatrix(X, Y), 1, obj=reduced(arboost, split))
+
+    with pytest.raises(ValueError, match="multi_strategy='multi_output_tree'"):
+        fit(SPLITS["mean"], multi_strategy="one_output_per_tree")
+    with pytest.raises(ValueError, match=r"for 400 rows; these have the shapes \(10,\)"):
+        fit(lambda g, h: (g[:10, 0], h[:10, 0]))
+    with pytest.raises(TypeError, match="returns two arrays"):
+        fit(lambda g, h: (g[:, 0],))
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        fit(lambda g, h: (g[:, 0] * np.nan, h[:, 0]))
+
+
+# ---- medians in vectors ----
+
+
+@pytest.mark.parametrize("eta", [0.3, 1.0])
+def test_absolute_error_round_by_round(eta):
+    """Where both cut alike, all rounds are alike: what parts the trees on other data is XGBoost's approximate cuts."""
+    data = [library.DMatrix(X, Y) for library in (arboost, xgboost)]
+    params = BASE | {"objective": "reg:absoluteerror", "eta": eta}
+    ours, theirs = (library.train(params, d, 8) for library, d in zip((arboost, xgboost), data, strict=True))
+    for n_rounds in range(1, 9):
+        np.testing.assert_allclose(
+            ours.predict(data[0], iteration_range=(0, n_rounds)),
+            theirs.predict(data[1], iteration_range=(0, n_rounds)),
+            rtol=1e-5, atol=1e-5,
+        )  # fmt: skip
+
+
+def test_absolute_error_with_missing_labels():
+    """A leaf's weight for a target is the median residual of its rows that have that label."""
+    label = np.where(np.random.default_rng(7).random(Y.shape) < 0.3, np.float32(np.nan), Y)
+    params = BASE | {"objective": "reg:absoluteerror", "eta": 1, "max_depth": 3}
+    data = arboost.DMatrix(X, label)
+    model = arboost.train(params, data, 3)
+    before = np.broadcast_to(np.nanmedian(label, axis=0), label.shape)
+    np.testing.assert_allclose(arboost.train(params, data, 0).predict(data)[0], 0.5)
+    for tree in range(3):
+        leaf = model[tree].predict(data, pred_leaf=True)
+        after = model.predict(data, iteration_range=(0, tree + 1))
+        for one in np.unique(leaf):
+            for target in range(3):
+                rows = np.flatnonzero((leaf == one) & ~np.isnan(label[:, target]))
+                step = np.median(label[rows, target] - before[rows, target])
+                np.testing.assert_allclose(after[leaf == one, target] - before[leaf == one, target], step, atol=2e-5)
+        before = after

@@ -104,6 +104,73 @@ def test_random_pairs_learn_as_well():
     assert np.mean(ours) > np.mean(theirs) - max(0.01, 2 * np.std(theirs))
 
 
+def simulate_clicks(n_queries=150, n_shown=12, seed=0):
+    """Clicks on lists shown in a noisy order: the chance that a document is looked at falls with its position."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 12, (n_queries * n_shown, 5)).astype(np.float32)
+    relevance = X[:, 0] / 4 + X[:, 1] / 8 + rng.normal(size=len(X)) * 0.3
+    shown = np.argsort(-(X[:, 0] + rng.normal(size=len(X)) * 8).reshape(n_queries, n_shown), axis=1)
+    order = (shown + n_shown * np.arange(n_queries)[:, None]).reshape(-1)
+    X, relevance = X[order], relevance[order]
+    position = np.tile(np.arange(n_shown), n_queries)
+    chance = 1 / (1 + np.exp(-3 * (relevance - np.median(relevance)))) / (1 + position)
+    clicks = (rng.random(len(X)) < chance).astype(np.float32)
+    queries = {"data": X, "label": clicks, "qid": np.repeat(np.arange(n_queries), n_shown)}
+    return queries, np.clip(np.floor(relevance), 0, 4)
+
+
+def learned_bias(booster):
+    objective = json.loads(booster.save_config())["learner"]["objective"]
+    return np.array([objective["ti+"], objective["tj-"]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["topk", "mean"])
+def test_position_bias_falls_with_the_position(kind, method):
+    queries, relevance = simulate_clicks()
+    params = {"objective": kind, "lambdarank_unbiased": True, "lambdarank_pair_method": method}
+    params["lambdarank_num_pair_per_sample"] = 12 if method == "topk" else 32
+    biases, ranks = [], []
+    for library in (xgboost, arboost):
+        first = learned_bias(train(library, params, queries, 1)[0])
+        booster, _, prediction = train(library, params, queries, 8)
+        biases.append((first, learned_bias(booster)))
+        judged = library.DMatrix(queries["data"], relevance, qid=queries["qid"], base_margin=prediction)
+        blank = library.train({"eval_metric": "ndcg@5", "objective": "rank:ndcg", "max_depth": 1, "eta": 0}, judged, 1)
+        ranks.append(float(blank.eval(judged).rpartition(":")[2]))
+    (their_first, theirs), (our_first, ours) = biases
+    assert ours.shape == theirs.shape == (2, 12)
+    # the first round's pairs are the same with topk; random ones are other draws of the same distribution
+    np.testing.assert_allclose(our_first[0], their_first[0], rtol=1e-5 if method == "topk" else 0.1)
+    assert ours[0, 0] == 1.0 and ours[0, 1:4].max() < 1.0
+    assert ours[0, 8:].mean() < ours[0, 4:8].mean() < ours[0, 1:4].mean() < 0.9
+    np.testing.assert_allclose(ours[0], theirs[0], atol=0.15)
+    assert ranks[1] > ranks[0] - 0.02
+
+
+def test_position_bias_needs_clicks_at_the_first_position():
+    """The bias is relative to the first position's: where nobody clicked there, it stays 1 in both libraries."""
+    queries, _ = simulate_clicks()
+    queries["label"] = np.where(np.arange(len(queries["label"])) % 12 == 0, 0, queries["label"]).astype(np.float32)
+    params = {"objective": "rank:ndcg", "lambdarank_unbiased": True, "lambdarank_num_pair_per_sample": 12}
+    for library in (xgboost, arboost):
+        bias = learned_bias(train(library, params, queries, 3)[0])
+        assert bias[0].tolist() == [1.0] * 12
+        assert bias[1].min() < 1.0
+
+
+def test_a_bias_of_few_positions_survives_a_file():
+    queries, _ = simulate_clicks()
+    params = {"objective": "rank:ndcg", "lambdarank_unbiased": True, "lambdarank_pair_method": "mean"}
+    for library in (xgboost, arboost):
+        booster, _, _ = train(library, params, queries, 3)
+        read = arboost.Booster(model_file=booster.save_raw())
+        np.testing.assert_allclose(learned_bias(read), learned_bias(booster), rtol=1e-6)
+        more = arboost.train({**params, "max_depth": 3}, arboost.DMatrix(**queries), 1, xgb_model=read)
+        assert learned_bias(more).shape == (2, 12)
+        assert learned_bias(more)[0, -1] < 0.9  # not begun anew at 1
+
+
 def test_contributions_and_dump_work():
     booster, _, pred = train(arboost, {"objective": "rank:ndcg"}, make_queries())
     contributions = booster.predict(arboost.DMatrix(make_queries()["data"]), pred_contribs=True)

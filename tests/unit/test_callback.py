@@ -138,9 +138,36 @@ def test_custom_metric_and_no_evaluation():
     assert container.history == {}
 
 
+def test_container_takes_whatever_has_the_methods():
+    """Tools bring callbacks of XGBoost's class, or of none."""
+
+    class Theirs(xgboost.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            return epoch == 1
+
+    class OfNone:
+        def before_training(self, model):
+            return model
+
+        after_training = before_training
+
+        def before_iteration(self, model, epoch, evals_log):
+            return False
+
+        def after_iteration(self, model, epoch, evals_log):
+            return epoch == 1
+
+    for kind in (Theirs, OfNone):
+        model = FakeBooster([3.0, 2.0, 1.0])
+        run(callback.CallbackContainer([kind()]), model, 3)
+        assert model.rounds == 2
+
+
 def test_container_refuses():
-    with pytest.raises(TypeError, match="instance of `TrainingCallback`"):
+    with pytest.raises(TypeError, match=r"instance of `TrainingCallback`.*no `before_training`"):
         callback.CallbackContainer([print])
+    with pytest.raises(TypeError, match="a class, not an object"):
+        callback.CallbackContainer([callback.EvaluationMonitor])
     with pytest.raises(TypeError, match="metric must be callable"):
         callback.CallbackContainer([], metric="rmse")
 

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from arboost import config
-from arboost.params import resolve
+from arboost.params.resolve import resolve
 from arboost.runtime.errors import XGBoostError
 
 

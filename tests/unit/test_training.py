@@ -223,6 +223,32 @@ def test_no_rounds(dtrain, n_rounds):
     assert arboost.train(PARAMS, dtrain, n_rounds, evals=[(dtrain, "t")]).num_boosted_rounds() == 0
 
 
+def test_xgboosts_own_objects_are_named_with_their_module(dtrain):
+    """Two libraries have classes of the same names: a message says whose was given."""
+    theirs = xgboost.DMatrix(X, Y)
+    booster = arboost.train(PARAMS, dtrain, 1)
+    calls = [
+        lambda: arboost.train({}, theirs, 1),
+        lambda: arboost.cv({}, theirs, 1),
+        lambda: arboost.train({}, dtrain, 1, evals=[(theirs, "t")]),
+        lambda: arboost.Booster({}, [theirs]),
+        lambda: arboost.QuantileDMatrix(X, Y, ref=theirs),
+        lambda: booster.predict(theirs),
+        lambda: booster.eval(theirs),
+        lambda: booster.update(theirs, 1),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"arboost.*got:? xgboost\.core\.DMatrix"):
+            call()
+    their_booster = xgboost.train({}, theirs, 1)
+    with pytest.raises(TypeError, match=r"xgboost\.core\.Booster; give its save_raw"):
+        arboost.train({}, dtrain, 1, xgb_model=their_booster)
+    with pytest.raises(TypeError, match=r"models\[1\] is a xgboost\.core\.Booster"):
+        arboost.Booster.concat([booster, their_booster])
+    with pytest.raises(TypeError, match=r"xgboost\.core\.Booster"):
+        arboost.interpret.shap_values(their_booster, X)
+
+
 def test_train_refuses(dtrain):
     with pytest.raises(TypeError, match="dtrain must be a DMatrix"):
         arboost.train({}, X, 1)

@@ -21,10 +21,12 @@ from arboost.predict.shap import Explainer
 from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.tree.model import Tree
 
 _ROW_GRAIN = 4096
 _FEATURE_GRAIN = 4
+_DUMP_BYTES = 100  # a weight as text, as Python holds it
 
 
 @dataclass
@@ -92,6 +94,7 @@ class LinearModel(GBTree):
 
     def dump(self, dump_format: str, n_features: int, n_outputs: int) -> str:
         """Biases and weights, feature by feature, as text or JSON."""
+        check_room(_DUMP_BYTES * n_features * n_outputs, f"The text of {n_features} weights", "The model has none yet.")
         weights = self.weights if len(self.weights) else np.zeros((n_features + 1, n_outputs), np.float32)
         bias, rest = ([f"{v:.6g}" for v in part.ravel().tolist()] for part in (weights[-1], weights[:-1]))
         if dump_format == "text":
@@ -101,11 +104,12 @@ class LinearModel(GBTree):
         lists = (",\n".join(f"      {text}" for text in part) for part in (bias, rest))
         return '  {{ "bias": [\n{}\n    ],\n    "weight": [\n{}\n    ]\n  }}'.format(*lists)
 
-    def scores(self, names: list[str], importance_type: str) -> dict[str, float | list[float]]:
-        """The weights by feature: a number, or a list where there are several outputs."""
+    def scores(self, names: list[str] | None, importance_type: str) -> dict[str, float | list[float]]:
+        """The weights by feature (None: f0, f1, ...): a number, or a list where there are several outputs."""
         if importance_type != "weight":
             raise XGBoostError("gblinear only has `weight` defined for feature importance.")
         rows = self.weights[:-1].tolist()
+        names = names or [f"f{i}" for i in range(len(rows))]
         return {name: row[0] if len(row) == 1 else row for name, row in zip(names, rows, strict=False)}
 
     def forest(self, first_tree: int = 0) -> Forest:

@@ -4,7 +4,7 @@
 and is dropped with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -21,6 +21,7 @@ from arboost.runtime import rng, settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
+from arboost.tree.constraints import hold_monotone
 from arboost.tree.grow import GrownTree
 from arboost.tree.growers import ExactGrower, HistogramGrower, local_grower
 from arboost.tree.model import Tree
@@ -120,6 +121,9 @@ class GBTree:
 class Grower(Protocol):
     """What grows trees on one training matrix; the methods are described in `tree/grow.py`."""
 
+    @property
+    def monotone(self) -> np.ndarray: ...
+
     def set_params(self, params: TreeParams) -> None: ...
 
     def grow(
@@ -187,7 +191,11 @@ class TreeTrainer:
         """Take new values of parameters that may change between rounds."""
         self._params = params
         eta = float(np.float32(params.eta) / np.float32(params.num_parallel_tree))
-        self._grower.set_params(params._replace(eta=eta))
+        for grower in self._all_growers():
+            grower.set_params(params._replace(eta=eta))
+
+    def _all_growers(self) -> Iterable[Grower]:
+        return (self._grower,)
 
     def grow_round(
         self, g: np.ndarray, h: np.ndarray, margin: np.ndarray, key: int, solver: LeafSolver | None
@@ -229,3 +237,4 @@ class TreeTrainer:
         eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
         solved = ~np.isnan(values)  # a leaf without rows keeps its value
         grown.tree.threshold[grown.leaves[solved]] = values[solved] * eta
+        hold_monotone(grown.tree, self._grower.monotone)

@@ -15,7 +15,8 @@ from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
 from arboost.boosters.update import TreeReviser, start_update
-from arboost.boosters.vector import VectorTrainer
+from arboost.boosters.vector import Gradients, VectorTrainer
+from arboost.kernels.cpu import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
 from arboost.matrix.categories import Categories
@@ -25,9 +26,11 @@ from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import comm as comms
-from arboost.runtime import rng
+from arboost.runtime import rng, settings
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
+from arboost.tree.model import Tree
 
 
 @dataclass
@@ -56,6 +59,8 @@ _NO_DART = (
     "dart support for multi-target tree is not yet implemented: use booster='gbtree', or "
     "multi_strategy='one_output_per_tree'."
 )
+_MARGIN_BYTES = 12  # a margin, its gradient and its hessian
+_TREE_BYTES = 2000  # the smallest tree
 _MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
@@ -182,6 +187,7 @@ class Learner:
     def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
         """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
         n_outputs = self.n_outputs
+        self._check_room(n_rows, 0)
         if base_margin is None or base_margin.size == 0:
             return np.full((n_rows, n_outputs), self.base_margin())
         if base_margin.size != n_rows * n_outputs:
@@ -189,6 +195,15 @@ class Learner:
                 f"base_margin has {base_margin.size} values; {n_rows} rows x {n_outputs} outputs are expected."
             )
         return np.ascontiguousarray(base_margin, np.float32).reshape(n_rows, n_outputs).copy()
+
+    def _check_room(self, n_rows: int, n_parallel: int) -> None:
+        """Refuse margins and gradients, and a round of trees, that cannot fit: nothing of them is made yet."""
+        n_outputs = self.n_outputs
+        n_trees = n_parallel * n_outputs
+        n_bytes = _MARGIN_BYTES * n_rows * n_outputs + _TREE_BYTES * n_trees
+        trees = f" and {n_trees} trees a round (num_parallel_tree={n_parallel})" if n_trees else ""
+        what = f"A model of {n_outputs} outputs (num_class, quantiles or label columns){trees} on {n_rows} rows"
+        check_room(n_bytes, what, "Lower them.")
 
     def margins(self, data: DMatrix) -> np.ndarray:
         """Margins of `data` under all trees, kept and brought up to date tree by tree. Do not modify."""
@@ -247,6 +262,7 @@ class Learner:
         n_columns = data.num_col()
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
+        data.info.check_groups()
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
@@ -312,12 +328,15 @@ class Learner:
     def _prepare(self, data: DMatrix, estimate: bool) -> None:
         """Check `data` against the model and fix the intercept before the first tree."""
         self.accept(data)
-        if data.num_row() == 0:
-            raise XGBoostError("There is nothing to train on: the data has no rows.")
+        _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
+        is_linear = isinstance(self.model, LinearModel)
+        self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
+        elif estimate and self._is_blank(data):
+            self.base_score = self.loss.blank_base_score(self.n_outputs)
         elif estimate:
             self.loss.check_info(data.info)
             self.base_score = self.loss.base_score_of(self.ctx, data.info)
@@ -399,6 +418,9 @@ class Learner:
         loss = custom or self.loss
         self._prepare(data, estimate=custom is None)
         self._check_classes(loss)
+        if self._is_blank(data):
+            self._add_blank_round(data)
+            return
         self._check_targets(data, (self.n_label_columns,))
         session = self._session_for(data)
         info = data.info
@@ -411,15 +433,52 @@ class Learner:
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         self._boost(data, session, margin, self._leaf_solver(data.info))
 
-    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray) -> None:
-        """One round of boosting on given gradients (n, K)."""
+    def last_gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Copies of the gradients and hessians (K, n) that the last round was grown from, for who shows them."""
+        if self._session is None:
+            raise XGBoostError("No round has been trained, or its data was forgotten: there are no gradients.")
+        return self._session.g.copy(), self._session.h.copy()
+
+    def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
+        """One round of boosting on given gradients (n, K); `split`: others, (n, J), to find splits on."""
         self._prepare(data, estimate=False)
+        if self._is_blank(data):
+            self._add_blank_round(data)
+            return
         session = self._session_for(data)
+        if split is not None and not isinstance(session.trainer, VectorTrainer):
+            raise XGBoostError(
+                "split_grad is for trees with vectors in their leaves, of several outputs: set "
+                "multi_strategy='multi_output_tree', or let split_grad return None."
+            )
         session.g[:], session.h[:] = grad.T, hess.T
         label = data.info.label
         if label is not None and label.shape == grad.shape and lacks_labels(label):
             session.g[np.isnan(label.T)] = session.h[np.isnan(label.T)] = 0.0
-        self._boost(data, session, self.margins(data), self._leaf_solver(data.info))
+        self._boost(data, session, self.margins(data), self._leaf_solver(data.info), split)
+
+    def _is_blank(self, data: DMatrix) -> bool:
+        """Whether no worker has any row."""
+        return sums.count_rows(self.ctx, data.num_row()) == 0
+
+    def _add_blank_round(self, data: DMatrix) -> None:
+        """A round that adds nothing: there are no rows to learn from."""
+        model, params = self.model, self.tree_params
+        if data not in self._margins:  # once for a training
+            settings.warn("Empty dataset: there are no rows to learn from, so the rounds add nothing.")
+        if isinstance(model, LinearModel):
+            blank = np.zeros((self.n_features + 1, self.n_outputs), np.float32)
+            model.add_weights(model.weights if len(model.weights) else blank)
+        elif model.waiting is not None:
+            chosen = model.waiting.trees_of(model.n_rounds, model.n_rounds + 1)
+            model.take_back(model.waiting.trees[chosen], model.waiting.tree_info[chosen])
+        else:
+            n_vector = self.n_outputs if self._grows_vectors else 0
+            targets = [0] if n_vector else list(range(self.n_outputs))
+            targets = [target for target in targets for _ in range(params.num_parallel_tree)]
+            model.num_parallel_tree = params.num_parallel_tree
+            model.add_round([Tree.blank(self.n_features, n_vector) for _ in targets], targets)
+        self.margins(data)
 
     def _leaf_solver(self, info: MetaInfo) -> LeafSolver | None:
         """How leaves are found where the objective has its own way, also with a custom objective's gradients.
@@ -435,7 +494,14 @@ class Learner:
 
         return solver
 
-    def _boost(self, data: DMatrix, session: _Session, margin: np.ndarray, solver: LeafSolver | None) -> None:
+    def _boost(
+        self,
+        data: DMatrix,
+        session: _Session,
+        margin: np.ndarray,
+        solver: LeafSolver | None,
+        split: Gradients | None = None,
+    ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         if isinstance(session.trainer, LinearTrainer):
             assert isinstance(self.model, LinearModel)
@@ -447,7 +513,12 @@ class Learner:
             self._revise(data, session.trainer, session.g, session.h)
             return
         try:
-            trees, targets = session.trainer.grow_round(session.g, session.h, margin, key, solver)
+            args = (session.g, session.h, margin, key, solver)
+            if isinstance(session.trainer, VectorTrainer) and split is not None:
+                by_target = (np.ascontiguousarray(split[0].T), np.ascontiguousarray(split[1].T))
+                trees, targets = session.trainer.grow_round(*args, by_target)
+            else:
+                trees, targets = session.trainer.grow_round(*args)
         except BaseException:
             # the round is lost, the model is whole: margins that hold half a round are made anew when needed
             self._margins.pop(data, None)
@@ -475,6 +546,8 @@ class Learner:
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
         self.accept(data)
+        if self._is_blank(data):
+            return [(metric.name, metric.blank_value) for metric in self.metrics]
         prediction = self.loss.eval_transform(self.margins(data), self.ctx)
         return [(metric.name, metric.evaluate_info(self.ctx, prediction, data.info)) for metric in self.metrics]
 

@@ -1,10 +1,13 @@
-"""Boosting with vectors in the leaves: a round is one tree for all targets (times `num_parallel_tree`)."""
+"""Boosting with vectors in the leaves: a round is one tree for all targets (times `num_parallel_tree`).
 
-from collections.abc import Sequence
+Splits may be found on other gradients, usually fewer, than the leaves' weights are made of: `split`.
+"""
+
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from arboost.boosters.gbtree import LeafSolver, TreeTrainer
+from arboost.boosters.gbtree import Grower, LeafSolver, TreeTrainer
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.page import BinnedPage
@@ -14,6 +17,9 @@ from arboost.runtime.context import Context
 from arboost.tree.grow import GrownTree
 from arboost.tree.growers import HistogramGrower
 from arboost.tree.model import Tree
+
+Gradients = tuple[np.ndarray, np.ndarray]
+"""g and h, (K, n) float32."""
 
 
 class VectorTrainer(TreeTrainer):
@@ -28,41 +34,69 @@ class VectorTrainer(TreeTrainer):
         feature_weights: np.ndarray | None,
         feature_names: list[str] | None = None,
     ):
-        grower = HistogramGrower(ctx, pages, params, feature_weights, feature_names, n_targets)
+        self._pages, self._features = pages, (feature_weights, feature_names)
+        self._growers = {n_targets: HistogramGrower(ctx, pages, params, *self._features, n_targets)}
         n_rows = sum(page.n_rows for page in pages)
-        super().__init__(ctx, n_rows, params, grower)
+        super().__init__(ctx, n_rows, params, self._growers[n_targets])
         self._packed = np.empty((n_targets, n_rows), np.int64)
 
+    def _all_growers(self) -> Iterable[Grower]:
+        return self._growers.values()
+
     def grow_round(
-        self, g: np.ndarray, h: np.ndarray, margin: np.ndarray, key: int, solver: LeafSolver | None
+        self,
+        g: np.ndarray,
+        h: np.ndarray,
+        margin: np.ndarray,
+        key: int,
+        solver: LeafSolver | None,
+        split: Gradients | None = None,
     ) -> tuple[list[Tree], list[int]]:
-        """One round from gradients (K, n): trees, whose weights are added to margin (n, K)."""
-        gradients = quantize_targets(self._ctx, g, h, self._packed)
+        """One round from gradients (K, n): trees, whose weights are added to margin (n, K).
+
+        With `split`, gradients (J, n), splits are found on these.
+        """
+        seen_by = (g, h) if split is None else split
+        grower = self._grower_of(len(seen_by[0]))
+        room = self._packed if split is None else np.empty(seen_by[0].shape, np.int64)
+        gradients = quantize_targets(self._ctx, *seen_by, room)
         n_trees = self._params.num_parallel_tree
         before = margin.copy() if solver is not None and n_trees > 1 else margin
         trees = []
         for parallel in range(n_trees):
             tree_key = rng.make_key(key, 0, parallel)
-            seen, sampled = self._sample_vectors(gradients, g, h, tree_key)
-            grown = self._grower.grow(seen, sampled, tree_key, partition_all=solver is not None)
+            seen, sampled, factor = self._sample_vectors(gradients, *seen_by, tree_key)
+            grown = grower.grow(seen, sampled, tree_key, partition_all=solver is not None or split is not None)
+            if split is not None:
+                value: Gradients = (g, h) if factor is None else (g * factor, h * factor)
+                grower.set_weights(grown, quantize_targets(self._ctx, *value, self._packed))
             if solver is not None:
-                self._solve_vectors(grown, solver, before)
-            self._grower.add_weights(grown, margin, 0)
+                self._solve_vectors(grower, grown, solver, before)
+            grower.add_weights(grown, margin, 0)
             trees.append(grown.tree)
         return trees, [0] * n_trees
 
+    def _grower_of(self, n_targets: int) -> HistogramGrower:
+        """The grower that finds splits on so many targets, made on its first use."""
+        if n_targets not in self._growers:
+            self._growers[n_targets] = HistogramGrower(self._ctx, self._pages, self._params, *self._features, n_targets)
+            self.set_params(self._params)
+        return self._growers[n_targets]
+
     def _sample_vectors(
         self, gradients: VectorGradients, g: np.ndarray, h: np.ndarray, key: int
-    ) -> tuple[VectorGradients, np.ndarray | None]:
-        """The rows that a tree is grown on (None: all), and the gradients they have in it."""
+    ) -> tuple[VectorGradients, np.ndarray | None, np.ndarray | None]:
+        """The rows that a tree is grown on (None: all), the gradients they have in it, and their factor (None: 1)."""
         params = self._params
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
-            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key)
-        rows, g, h = sample_by_gradient(self._ctx, g, h, params.subsample, params.reg_lambda, key)
-        return quantize_targets(self._ctx, g, h, np.empty(g.shape, np.int64)), rows
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key), None
+        rows, new_g, new_h = sample_by_gradient(self._ctx, g, h, params.subsample, params.reg_lambda, key)
+        old, new = (np.abs(a).sum(axis=0) + np.abs(b).sum(axis=0) for a, b in ((g, h), (new_g, new_h)))
+        factor = np.divide(new, old, out=np.zeros_like(old), where=old > 0)
+        return quantize_targets(self._ctx, new_g, new_h, np.empty(g.shape, np.int64)), rows, factor
 
-    def _solve_vectors(self, grown: GrownTree, solver: LeafSolver, margin: np.ndarray) -> None:
-        rows, leaf_ptr = self._grower.leaf_rows(grown)
+    def _solve_vectors(self, grower: HistogramGrower, grown: GrownTree, solver: LeafSolver, margin: np.ndarray) -> None:
+        rows, leaf_ptr = grower.leaf_rows(grown)
         eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
         for target in range(grown.tree.n_targets):
             values = solver(target, rows, leaf_ptr, margin)

@@ -44,6 +44,28 @@ def count_trailing_zeros(typing_context, bits):
     return types.uint64(types.uint64), emit
 
 
+@intrinsic
+def count_leading_zeros(typing_context, bits):
+    """Zeros above the highest set bit of a uint64 that is not 0."""
+
+    def emit(context, builder, signature, args):
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), emit
+
+
+@intrinsic
+def multiply_high(typing_context, a, b):
+    """The upper 64 bits of the product of two uint64."""
+
+    def emit(context, builder, signature, args):
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), emit
+
+
 def _item_pointer(context, builder, array_type, array, index):
     view = context.make_array(array_type)(context, builder, array)
     return cgutils.get_item_pointer(context, builder, array_type, view, [index], wraparound=False)

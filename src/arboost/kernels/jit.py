@@ -1,133 +1,112 @@
-"""How kernels are compiled and where their machine code is kept.
+"""How kernels are compiled, and what happens at their first call.
 
-`kernel` marks a function that Python calls: compiled on first use, without the GIL, kept on disk.
-`scalar` marks a formula that only kernels call: compiled into its caller.
-
-Numba stamps a cached function with its own file only; a kernel inlines formulas of other files, so the stamp
-here is a digest of the whole `kernels/` folder. Nothing is compiled, read or written on import.
+`kernel` marks a function that Python calls: compiled on first use, without the GIL, kept on disk (`cache.py`).
+`scalar` marks a formula that only kernels call: compiled into its caller. Nothing is compiled, read or written on
+import.
 """
 
 import functools
 import gc
 import hashlib
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numba
-from numba.core import caching, codegen, compiler
+from numba.core import codegen, compiler, sigutils
+from numba.core.compiler_lock import global_compiler_lock
 
-_FOLDER = Path(__file__).parent
+from arboost.kernels import linking
+from arboost.kernels.cache import KernelFolder, cache_folder, kernel_folder, kernels_digest
+from arboost.kernels.kinds import KINDS, kind_of
 
-
-@functools.cache
-def kernels_digest() -> str:
-    """Digest of every kernel source file: the version of the machine code."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(_FOLDER.rglob("*.py")):
-        digest.update(path.relative_to(_FOLDER).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-@functools.cache
-def cache_folder() -> Path | None:
-    """Where machine code is kept: ARBOOST_CACHE_DIR, or the user's cache; None where neither can be written."""
-    chosen = os.environ.get("ARBOOST_CACHE_DIR")
-    if chosen == "":
-        return None
-    if chosen:
-        base = Path(chosen)
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "arboost"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches" / "arboost"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "arboost"
-    folder = base / kernels_digest()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK) else None
-
-
-class _Locator(caching._CacheLocator):
-    """Tells Numba to keep a kernel in `cache_folder()`, stamped with the digest of all kernels."""
-
-    def __init__(self, py_func: Callable, py_file: str):
-        self._name = f"{py_func.__module__}.{py_func.__qualname__}"
-        self._folder = cache_folder()
-
-    def get_cache_path(self) -> str:
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        return kernels_digest()
-
-    def get_disambiguator(self) -> str:
-        return hashlib.sha256(self._name.encode()).hexdigest()[:10]
-
-    @classmethod
-    def from_function(cls, py_func: Callable, py_file: str) -> "_Locator | None":
-        locator = cls(py_func, py_file)
-        return locator if locator._folder is not None else None
-
-
-class _Impl(caching.CompileResultCacheImpl):
-    _locator_classes = [_Locator]
-
-
-class _KernelCache(caching.FunctionCache):
-    """Numba's on-disk cache with our location and stamp, opened on first use, and a word when it misses."""
-
-    _impl_class = _Impl
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super().load_overload(sig, target_context)
-        if found is None:
-            _announce()
-        return found
-
-
-class _LazyCache:
-    """Stands in for the cache until the first call, so that importing touches no file."""
-
-    def __init__(self, dispatcher: Any):
-        self._dispatcher = dispatcher
-
-    def _open(self) -> Any:
-        dispatcher = self._dispatcher
-        cache = _KernelCache(dispatcher.py_func) if cache_folder() is not None else caching.NullCache()
-        dispatcher._cache = cache
-        return cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._open(), name)
-
+__all__ = ["OPTIONS", "cache_folder", "is_kernel", "kernel", "kernels_digest", "part", "scalar", "section"]
 
 announce: Callable[[str], bool] | None = None
-"""Told before a compilation until it has said so (returned True); `runtime/settings.py` sets it."""
-_announced = False
+"""Told before kernels of a kind are compiled, until it has said so (returned True); `runtime/settings.py` sets it."""
+_announced: set[str] = set()
 
 
-def _announce() -> None:
-    global _announced
-    if not _announced and announce is not None:
-        _announced = announce("arboost: compiling kernels for this machine, once ...")
+def _announce(kind: str, trouble: str) -> None:
+    if kind in _announced or announce is None:
+        return
+    how_long = f"for this process only ({trouble})" if trouble else "for this machine, once"
+    if announce(f"arboost: compiling kernels {how_long}: {KINDS[kind]} ..."):
+        _announced.add(kind)
 
 
-def _compile_uncollected(compile: Callable, signature: Any) -> Any:
+def _load_or_compile(dispatcher: Any, compile: Callable, signature: Any) -> Any:
+    """What Numba calls when a kernel meets new types. Its lock lets one thread of the process in here at a time."""
+    arguments = tuple(sigutils.normalize_signature(signature)[0])
+    with global_compiler_lock:
+        if arguments in dispatcher.overloads:
+            return dispatcher.overloads[arguments].entry_point
+        folder, name = kernel_folder(), _file_name(dispatcher, arguments)
+        if _load(dispatcher, arguments, folder, name):
+            return dispatcher.overloads[arguments].entry_point
+        _announce(kind_of(dispatcher.py_func.__module__), folder.trouble)
+        with folder.compiling(name):
+            if not _load(dispatcher, arguments, folder, name):
+                _compile_uncollected(dispatcher, compile, signature)
+                packed = linking.pack(dispatcher.overloads[arguments])
+                if packed is not None and dispatcher.py_func.__closure__ is None:
+                    folder.write(name, packed)
+        return dispatcher.overloads[arguments].entry_point
+
+
+def _load(dispatcher: Any, arguments: tuple, folder: KernelFolder, name: str) -> bool:
+    """Take a kernel from disk, if it is there."""
+    packed = folder.read(name)
+    if packed is None:
+        return False
+    try:
+        result = linking.link(packed, dispatcher, arguments)
+    except Exception:  # whatever makes a whole file useless: compiling helps
+        return False
+    if result is not None:
+        dispatcher.add_overload(result)
+    return result is not None
+
+
+def _compile_uncollected(dispatcher: Any, compile: Callable, signature: Any) -> None:
     """Compile with the garbage collector at rest: it would walk the compiler's live objects again and again."""
+    type(dispatcher)._compilation_chain_init_hook(dispatcher)
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return compile(signature)
+        compile(signature)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _file_name(dispatcher: Any, arguments: tuple) -> str:
+    """A name that another function, another signature, another Python or another processor does not have."""
+    function = dispatcher.py_func
+    what = _machine(), function.__module__, function.__qualname__, _describe((function.__code__, *arguments))
+    short = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    return f"{short}-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}.kernel"
+
+
+def _describe(item: Any) -> str:
+    """Types of Numba's and code as text: the same text where, and only where, they are equal."""
+    if isinstance(item, numba.types.Type):
+        return f"{type(item).__name__}<{_describe(item.key)}>"
+    if isinstance(item, tuple):
+        return f"({', '.join(_describe(each) for each in item)})"
+    if isinstance(item, CodeType):
+        return _describe((item.co_code, item.co_names, item.co_consts))
+    if isinstance(item, type):
+        return f"{item.__module__}.{item.__qualname__}{getattr(item, '_fields', '')}"
+    return repr(item)
+
+
+@functools.cache
+def _machine() -> tuple:
+    """What machine code depends on besides its source: Python's binary interface and the processor."""
+    target = numba.core.registry.cpu_target.target_context
+    return sys.implementation.cache_tag, getattr(sys, "abiflags", ""), target.codegen().magic_tuple()
 
 
 OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}  # of what is compiled into a kernel
@@ -148,9 +127,27 @@ def _njit(function: Callable, **options: Any) -> Any:
 def kernel(function: Callable) -> Any:
     """A function Python calls over a range of work: compiled lazily, nogil, cached on disk."""
     dispatcher = _njit(function, no_cfunc_wrapper=True)
-    dispatcher._cache = _LazyCache(dispatcher)
-    dispatcher.compile = functools.partial(_compile_uncollected, dispatcher.compile)
+    dispatcher.compile = functools.partial(_load_or_compile, dispatcher, dispatcher.compile)
+    dispatcher._compilation_chain_init_hook = _begin_later
+    # Compiled code that calls a kernel gets it as a part: what is linked from disk is machine code alone.
+    dispatcher.get_call_template = lambda arguments, names: _part_of(function).get_call_template(arguments, names)
+    dispatcher.get_overload = lambda signature: _part_of(function).get_overload(signature)
     return dispatcher
+
+
+def is_kernel(value: Any) -> bool:
+    """Whether something was made by `kernel`."""
+    compile = getattr(value, "compile", None)
+    return isinstance(compile, functools.partial) and compile.func is _load_or_compile
+
+
+def _begin_later() -> None:
+    """Numba looks for its extensions before each first call: 20 ms that only a compilation needs."""
+
+
+@functools.cache
+def _part_of(function: Callable) -> Any:
+    return part(function)
 
 
 def scalar(function: Callable) -> Any:

@@ -17,9 +17,10 @@ from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.rowsets import RowSets, join_rows
 from arboost.levels.special import SpecialSearch
-from arboost.levels.vectors import VectorSums
+from arboost.levels.vectors import VectorGradients, VectorSums, weight_arrays
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
+from arboost.runtime.memory import check_room
 from arboost.runtime.pool import Team
 
 TEAM_SLOTS = 20_000  # histogram slots to scan that are
@@ -208,6 +209,18 @@ class HistogramEngine:
         set_nodes, set_bits = self._special.sets(tree.links[0])
         return tree._replace(set_nodes=set_nodes, set_bits=set_bits)
 
+    def weigh_again(self, gradients: VectorGradients, leaves: np.ndarray, eta: np.float32) -> Finished:
+        """The tree with the weights that other gradients ask for; the rows of all leaves are parted."""
+        made, cuts = self._made_nodes(), self._cuts
+        rows, leaf_ptr = self.leaf_rows(leaves)
+        sums = np.zeros((len(made), 2 * len(gradients.targets)), np.int64)
+        for leaf, first, last in zip(leaves, leaf_ptr, leaf_ptr[1:], strict=False):
+            sums[leaf] = gradients.totals(self._ctx, rows[first:last])
+        for node in range(len(made) - 1, 0, -1):  # children come after their parents
+            sums[made["parent"][node]] += sums[node]
+        extra, of_cuts = weight_arrays(gradients, sums), (cuts.ptr, cuts.values, cuts.min_values)
+        return finish_nodes(made, of_cuts, extra, self._rules.reg, eta, n_targets=len(gradients.targets))
+
     def _made_nodes(self) -> np.ndarray:
         return self.nodes[: int(self._store.counts[nodes.NODES])]
 
@@ -275,6 +288,8 @@ class HistogramEngine:
         """Room for opening n_batch nodes at once and evaluating their children."""
         self._batch = np.zeros(n_batch, np.int32)
         self._evals, self._opened = np.zeros(2 * n_batch, np.int32), np.zeros(2 * n_batch, np.int32)
+        n_bytes = 2 * n_batch * self._n_features * CANDIDATE.itemsize
+        check_room(n_bytes, f"Finding splits among {self._n_features} features", "Give it fewer features.")
         self._best = np.empty((2 * n_batch, self._n_features), CANDIDATE)
         pieces = np.zeros(0 if self._one_page else len(self._pages) * n_batch, PIECE)
         spans, builds = np.zeros((n_batch, 2), np.int64), np.zeros(2 * n_batch, BUILD)

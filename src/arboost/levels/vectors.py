@@ -47,6 +47,12 @@ def quantize_targets(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarra
     return VectorGradients(planes, packings, 1.0, 1.0, targets=targets)
 
 
+def weight_arrays(gradients: VectorGradients, sums: np.ndarray) -> tuple:
+    """What the kernels call extra, for finishing a tree whose nodes have these sums."""
+    nothing = np.zeros((0, 2, 0), np.float64)
+    return tuple(arrays.Vectors(sums, sums, gradients.units, gradients.sources, nothing, nothing.view(np.int64)))
+
+
 class VectorSums:
     """Sums of every node and target."""
 

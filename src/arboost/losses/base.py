@@ -141,6 +141,10 @@ class Loss:
         """The constant prediction to start from, estimated as XGBoost does: (n_targets,) float32, output scale."""
         return newton_base_score(self, ctx, label, weight)
 
+    def blank_base_score(self, n_targets: int) -> np.ndarray:
+        """What to start from where there are no rows at all: a margin of 0, on the output scale."""
+        return self.transform(np.zeros((1, n_targets), np.float32)).reshape(-1)
+
     def to_margin(self, base_score: np.ndarray) -> np.ndarray:
         """Margins (float32) of constant predictions; raises XGBoostError where there is none."""
         return check_base_score(base_score)

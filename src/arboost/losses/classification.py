@@ -155,6 +155,10 @@ class _Softmax(Loss):
         centre = math.fsum(logs) / len(logs)
         return np.array([value - centre for value in logs], np.float32)
 
+    def blank_base_score(self, n_targets: int) -> np.ndarray:
+        """All classes alike; like the estimate, on the scale of margins."""
+        return np.zeros(n_targets, np.float32)
+
     def _probabilities(self, margin: np.ndarray, ctx: Context) -> np.ndarray:
         margin = np.ascontiguousarray(margin, np.float32)
         out = np.empty_like(margin)

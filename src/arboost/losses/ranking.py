@@ -73,12 +73,16 @@ class LambdaRank(Loss):
         given = self.lambdarank_num_pair_per_sample
         return given if given != _NOT_SET else _DEFAULT_TOP if self.is_topk else _DEFAULT_DRAWS
 
-    @property
-    def n_positions(self) -> int:
+    def n_positions(self, largest_group: int = _MAX_POSITIONS) -> int:
         """Positions whose bias is learned."""
         if not self.lambdarank_unbiased:
             return 0
-        return self.n_pairs if self.is_topk else _MAX_POSITIONS
+        return self.n_pairs if self.is_topk else min(_MAX_POSITIONS, largest_group)
+
+    def _fits(self, bias: np.ndarray) -> bool:
+        """Whether this loss can go on with a bias (2, n) that was learned before."""
+        n, most = bias.shape[1], self.n_positions()
+        return 0 < n == most if self.is_topk else 0 < n <= most
 
     @property
     def default_metric(self) -> str:
@@ -116,7 +120,7 @@ class LambdaRank(Loss):
         raise XGBoostError(f"{self.name} needs the groups of the rows; use gradient_of.")
 
     def take_over(self, earlier: Loss) -> None:
-        if isinstance(earlier, LambdaRank) and earlier.n_positions == self.n_positions:
+        if isinstance(earlier, LambdaRank) and earlier.state.bias is not None and self._fits(earlier.state.bias):
             self.state.bias = earlier.state.bias
 
     def gradient_of(
@@ -124,7 +128,7 @@ class LambdaRank(Loss):
     ) -> None:
         plan = self._plan(ctx, info)
         n_groups, n_rows = len(plan.group_ptr) - 1, len(plan.label)
-        bias = self._bias()
+        bias = self._bias(plan.group_ptr)
         cost = np.empty((2, n_rows if bias.shape[1] else 0))
         args = (column(margin, 0), plan.label, plan.group_ptr, plan.per_group, plan.discount, self._settings(key))
         grain = kernels.group_grain(n_groups, n_rows)
@@ -160,21 +164,23 @@ class LambdaRank(Loss):
 
     # ---- position bias ----
 
-    def _bias(self) -> np.ndarray:
+    def _bias(self, group_ptr: np.ndarray) -> np.ndarray:
         """(2, n_positions) float64; without a position where no bias is to be corrected."""
-        n, known = self.n_positions, self.state.bias
-        if known is None or known.shape[1] != n:
+        known = self.state.bias
+        if known is None:
+            n = self.n_positions(int(np.diff(group_ptr).max(initial=0)))
             known = self.state.bias = np.ones((2, n), np.float32)
         return known.astype(np.float64)
 
     def _learn_bias(self, ctx: Context, group_ptr: np.ndarray, cost: np.ndarray) -> None:
         """The bias of the next round: the loss at each position over that at the first."""
-        totals = np.empty((2, self.n_positions))
-        ctx.run_ranges(self.n_positions, self.n_positions, kernels.sum_positions, group_ptr, cost, totals)
-        totals = ctx.comm.allreduce_sum(totals)
         assert self.state.bias is not None
         bias = self.state.bias.copy()
-        kernels.position_bias(totals, 1.0 / (1.0 + self.lambdarank_bias_norm), bias, 0, self.n_positions)
+        n = bias.shape[1]
+        totals = np.empty((2, n))
+        ctx.run_ranges(n, n, kernels.sum_positions, group_ptr, cost, totals)
+        totals = ctx.comm.allreduce_sum(totals)
+        kernels.position_bias(totals, 1.0 / (1.0 + self.lambdarank_bias_norm), bias, 0, n)
         self.state.bias = bias
 
     # ---- files ----
@@ -200,7 +206,8 @@ class LambdaRank(Loss):
             loss = cls(**{name: PARAMS[name].parse(group[name]) for name in PARAM_NAMES if name in group})
         except XGBoostError as error:
             raise ModelFileError(f"learner.objective.lambdarank_param: {error}") from error
-        loss.state.bias = _read_bias(config, loss.n_positions)
+        bias = _read_bias(config)
+        loss.state.bias = bias if bias is not None and loss._fits(bias) else None
         return loss
 
 
@@ -225,10 +232,10 @@ def _mean_one(ctx: Context, n_groups: int, weight: np.ndarray | None) -> np.ndar
     return weight * (sums.count_rows(ctx, n_groups) / total)
 
 
-def _read_bias(config: dict[str, Any], n_positions: int) -> np.ndarray | None:
+def _read_bias(config: dict[str, Any]) -> np.ndarray | None:
     """The positions' bias of a model file; None where there is none yet."""
     sides = [config.get(name) for name in ("ti+", "tj-")]
-    if not n_positions or not all(sides):
+    if not all(sides):
         return None
     try:
         bias = np.array(sides, np.float32)
@@ -236,7 +243,7 @@ def _read_bias(config: dict[str, Any], n_positions: int) -> np.ndarray | None:
         raise ModelFileError("learner.objective: `ti+` and `tj-` are lists of numbers of one length.") from error
     if bias.ndim != 2 or not (np.isfinite(bias) & (bias >= 0.0)).all():
         raise ModelFileError("learner.objective: `ti+` and `tj-` hold finite numbers that are not negative.")
-    return bias if bias.shape[1] == n_positions else None
+    return bias
 
 
 @register

@@ -110,7 +110,10 @@ class AcceleratedFailureTime(_LogLink, Loss):
 
     def base_score_of(self, ctx: Context, info: MetaInfo) -> np.ndarray:
         """XGBoost estimates none."""
-        return np.full(1, DEFAULT_BASE_SCORE, np.float32)
+        return self.blank_base_score(1)
+
+    def blank_base_score(self, n_targets: int) -> np.ndarray:
+        return np.full(n_targets, DEFAULT_BASE_SCORE, np.float32)
 
     def eval_transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
         """Metrics are given the margins, as in XGBoost."""

@@ -7,7 +7,7 @@ not float32 CSR, the stored entries are converted once.) New kinds of input are 
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -16,13 +16,19 @@ import scipy.sparse
 
 from arboost.kernels.cpu import binning, sketch
 from arboost.matrix.categories import Categories
+from arboost.matrix.lent import plain_view
+from arboost.matrix.sparse import read_sparse
+from arboost.runtime import settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.runtime.pool import run_ranges, run_tasks, split_range
 
 CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
 _SCAN_GRAIN = 1 << 13
+_FEATURE_BYTES = 16  # what the first scan counts of every feature of a sparse table
+_MANY_FEATURES = "Is a column index wrong? Give the features that occur numbers without gaps."
 _FEATURE_TYPES = {"i": "int", "u": "int", "f": "float", "b": "i"}  # XGBoost's names for the kinds of dtypes
 _INFINITE_KEYS = (sketch.KEY_ZERO - sketch.LARGEST_FINITE, sketch.KEY_ZERO + sketch.LARGEST_FINITE)
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
@@ -162,7 +168,7 @@ class DenseData(RawData):
 
     def __init__(self, array: np.ndarray, missing: float = np.nan):
         super().__init__(array.shape[0], array.shape[1], missing)
-        self.array = _plain_view(array) if _is_plain(array) else array
+        self.array = plain_view(array) if _is_plain(array) else array
         self.is_lent = _is_plain(array) and bool(np.isnan(self.missing))  # chunks are views of the array itself
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
@@ -222,17 +228,18 @@ class RecordData(RawData):
 
 
 class SparseData(RawData):
-    """A CSR matrix. What is not stored is missing; a zero that is stored is the value 0, as in XGBoost."""
+    """A sound CSR matrix. What is not stored is missing; a zero that is stored is the value 0, as in XGBoost."""
 
     def __init__(self, matrix: Any, missing: float = np.nan):
         super().__init__(matrix.shape[0], matrix.shape[1], missing)
-        self.row_ptr = _plain_view(matrix.indptr.astype(np.int64, copy=False))
-        self.indices = _plain_view(matrix.indices.astype(np.int32, copy=False))
+        check_room(_FEATURE_BYTES * self.n_features, f"A sparse table of {self.n_features} features", _MANY_FEATURES)
+        self.row_ptr = plain_view(matrix.indptr.astype(np.int64, copy=False))
+        self.indices = plain_view(matrix.indices.astype(np.int32, copy=False))
         with np.errstate(over="ignore"):
             values = matrix.data.astype(np.float32, copy=False)
         if not np.isnan(self.missing):
             values = np.where(values == self.missing, np.float32(np.nan), values)
-        self.values = _plain_view(values)
+        self.values = plain_view(values)
         self._columns: weakref.ReferenceType[SparseColumns] | None = None
         self._key_range: np.ndarray | None = None
 
@@ -360,28 +367,14 @@ def adapt(data: Any, missing: float | None = None) -> RawData:
     for matches, convert in _CONVERTERS:
         if matches(data):
             return convert(data, absent)
+    settings.warn(f"Unknown data type: {type(data)}, trying to convert it to an array.")
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, Mapping | str | bytes):
+        return _from_sequence(list(data), absent)
     hint = " To read data batch by batch, subclass arboost.DataIter." if isinstance(data, Iterator) else ""
     raise TypeError(
         f"Not supported type for data: {type(data)}. Pass a NumPy array, a nested list, a data frame or a SciPy sparse "
         f"matrix.{hint}"
     )
-
-
-class _Holder:
-    """Lends an array's memory under flags of our own."""
-
-    def __init__(self, array: np.ndarray, interface: dict):
-        self._array = array
-        self.__array_interface__ = interface
-
-
-def _plain_view(array: np.ndarray) -> np.ndarray:
-    """The same memory without the read-only flag: Numba would compile every kernel again for read-only arrays."""
-    if array.flags.writeable or not array.size:
-        return np.asarray(array)
-    interface = dict(array.__array_interface__)
-    interface["data"] = (interface["data"][0], False)
-    return np.asarray(_Holder(array, interface))
 
 
 def _is_plain(array: np.ndarray) -> bool:
@@ -481,13 +474,7 @@ def _from_sparse(data: Any, missing: float) -> RawData:
     if data.dtype.kind not in "biuf":
         advice = _ADVICE.get(data.dtype.kind, "pass int, float or bool values")
         raise XGBoostError(f"dtype {data.dtype} of the sparse matrix is not supported: {advice}.")
-    matrix = data.tocsr()
-    if matrix.nnz and not 0 <= matrix.indices.min() <= matrix.indices.max() < matrix.shape[1]:
-        raise XGBoostError(f"The sparse matrix has column indices outside of 0..{matrix.shape[1] - 1}.")
-    if not matrix.has_canonical_format:  # a value stored in two parts is their sum, as everywhere in SciPy
-        matrix = matrix.copy() if matrix is data else matrix
-        matrix.sum_duplicates()
-    return SparseData(matrix, missing)
+    return SparseData(read_sparse(data), missing)
 
 
 def _is_frame(data: Any) -> bool:

@@ -153,14 +153,20 @@ def check_codes(features: np.ndarray, low: np.ndarray, high: np.ndarray, names: 
 
 
 def _range_of_codes(ctx: Context, raw: RawData, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(lowest or 0, highest or 0) value of each of these features; of sparse data only entries are looked at."""
+    """(lowest or 0, highest or 0) value of each of these features; of sparse data only entries are looked at.
+
+    A value that is no whole number, and so no code, makes the lowest negative.
+    """
     if isinstance(raw, SparseData):
         values = values_of_keys(raw.key_range(ctx))[:, features]
         values[:, raw.scan(ctx)[features] == 0] = 0
+        values[0, np.isin(features, raw.indices[raw.values > np.floor(raw.values)])] = -1
         return np.minimum(values[0], 0).astype(np.float64), np.maximum(values[1], 0).astype(np.float64)
     low, high = np.zeros(len(features)), np.zeros(len(features))
     for _, values in raw.chunks():
         codes = values[:, features]
+        if raw.categories is None:  # codes that a user has made
+            low = np.fmin(low, -np.fmax.reduce(codes - np.floor(codes), axis=0, initial=0))
         low = np.fmin(low, np.fmin.reduce(codes, axis=0, initial=0))
         high = np.fmax(high, np.fmax.reduce(codes, axis=0, initial=0))
     return low, high

@@ -24,10 +24,12 @@ from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.runtime.arguments import positional_with_warning
+from arboost.runtime.card import make_card
 from arboost.runtime.context import Context, resolve_threads
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import XGBoostError, type_name
 
 DEFAULT_MAX_BIN = 256
+_NAMES_SHOWN = 6  # of the features, in a notebook
 BUNDLE_AND_SPARSE = (True, True)  # enable_bundle and keep_sparse of a QuantileDMatrix's page
 
 
@@ -239,6 +241,7 @@ class DMatrix:
 
     # ---- meta information ----
 
+    @positional_with_warning
     def set_info(
         self,
         *,
@@ -392,7 +395,10 @@ class DMatrix:
         return scipy.sparse.csr_matrix(arrays, shape=(self.num_row(), self.num_col()))
 
     def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
-        """(offsets, cuts) of the bins that training made; each feature's cuts begin with a value below its minimum."""
+        """(offsets, cuts) of the bins that training made.
+
+        A feature's cuts begin with a value below its minimum; those of categories are their codes.
+        """
         kept = self._cuts
         cuts = self._page.cuts if self._page is not None else None if kept is None else kept[1]
         if cuts is None:
@@ -400,8 +406,14 @@ class DMatrix:
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
                 "generated during training."
             )
-        values = np.insert(cuts.values, cuts.ptr[:-1], cuts.min_values)
-        return cuts.ptr.astype(np.uint64) + np.arange(cuts.n_features + 1, dtype=np.uint64), values
+        parts = [
+            np.arange(b - a, dtype=np.float32) if is_category else np.append(low, cuts.values[a:b])
+            for a, b, low, is_category in zip(
+                cuts.ptr, cuts.ptr[1:], cuts.min_values, cuts.is_categorical, strict=False
+            )
+        ]
+        sizes = [len(part) for part in parts]
+        return np.append(0, np.cumsum(sizes)).astype(np.uint64), _concatenate(parts, np.float32)
 
     def save_binary(self, fname: str | os.PathLike, silent: bool = True) -> None:
         """Write the data with all that was set to a file that `DMatrix(fname)` reads.
@@ -437,6 +449,29 @@ class DMatrix:
         part.info = self.info.take(rows)
         part._categories, part.is_frame = self._categories, self.is_frame
         return part
+
+    def _repr_html_(self) -> str:
+        return make_card(type(self).__name__, f"{self.num_row():,} rows x {self.num_col():,} features", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What is in the matrix, for its card."""
+        info = self.info
+        n_values = max(1, self.num_row() * self.num_col())
+        facts = [("missing", f"{1.0 - self._n_nonmissing / n_values:.2%}")]
+        if info.feature_types is not None and "c" in info.feature_types:
+            facts.append(("categorical", f"{info.feature_types.count('c'):,} features"))
+        if info.feature_names is not None:
+            shown = info.feature_names[:_NAMES_SHOWN]
+            facts.append(("features", ", ".join(shown) + (", …" if self.num_col() > len(shown) else "")))
+        if info.label is not None:
+            label = info.label
+            columns = "" if label.ndim == 1 else f"{label.shape[1]} columns, "
+            facts.append(("label", f"{columns}{np.nanmin(label):.6g} to {np.nanmax(label):.6g}"))
+        if info.group_ptr is not None:
+            facts.append(("groups", f"{len(info.group_ptr) - 1:,}"))
+        others = ("weight", "base_margin", "label_lower_bound", "label_upper_bound", "feature_weights")
+        given = [name for name in others if getattr(info, name) is not None]
+        return [*facts, ("also given", ", ".join(given))] if given else facts
 
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
@@ -491,7 +526,7 @@ class QuantileDMatrix(DMatrix):
         self.max_bin = DEFAULT_MAX_BIN if max_bin is None else _whole_number("max_bin", max_bin)
         check_max_bin(self.max_bin)
         if ref is not None and not isinstance(ref, DMatrix):
-            raise TypeError(f"`ref` must be a DMatrix, got {type(ref)}.")
+            raise TypeError(f"`ref` must be a DMatrix of arboost, got {type_name(ref)}.")
         super().__init__(
             data, label, weight=weight, base_margin=base_margin, missing=missing, silent=silent,
             feature_names=feature_names, feature_types=feature_types, nthread=nthread, group=group, qid=qid,
@@ -543,7 +578,8 @@ class QuantileDMatrix(DMatrix):
     def _cuts_of(self, ref: DMatrix) -> Cuts:
         if ref.num_col() != self.num_col():
             raise XGBoostError(
-                f"The number of features must be the same as in `ref`: {self.num_col()} and {ref.num_col()}."
+                "Invalid ref DMatrix, different number of features. The data has "
+                f"{self.num_col()}, `ref` has {ref.num_col()}."
             )
         return ref._cuts_for(self._ctx, self.max_bin)
 

@@ -1,16 +1,12 @@
 """Tables in local files: Parquet, CSV and libsvm, read in pieces of bounded size. URLs are never followed.
 
-`DMatrix(path)` asks here. The format is what `?format=` says, else what the file's suffix or its first bytes say.
-Text is parsed a block of lines at a time by NumPy; a block with anything unusual in it is read again line by line,
-which also finds the line that an error is about.
+`DMatrix(path)` asks here. The format is what `?format=` says, else what the file's suffix or its first bytes say. How
+text becomes numbers is written in `text.py`.
 """
 
-import csv
-import io
 import os
 import re
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -18,7 +14,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import scipy.sparse
 
-from arboost.matrix import saved
+from arboost.matrix import saved, text
 from arboost.matrix.adapt import DenseData, RawData, SparseData, adapt
 from arboost.matrix.iterator import Batch, Read, read_batches
 from arboost.runtime.context import Context
@@ -35,9 +31,7 @@ _OPTIONS = {
     "binary": set(),
 }
 _COLUMN_FIELDS = ("label", "weight", "base_margin", "qid", "label_lower_bound", "label_upper_bound")
-_BLOCK_BYTES = 1 << 22
 _PARQUET_VALUES = 1 << 19  # decoded at a time
-_MISSING_WORDS = {"", "na", "n/a", "nan", "null", "none", "<na>"}
 
 
 class Location(NamedTuple):
@@ -77,10 +71,10 @@ def read_file(
         if named:
             raise XGBoostError(f"A {place.format} file has no named columns: pass `{named[0]}` as an array.")
         is_saved = place.format == "binary"
-        raw, fields = saved.load(place.path) if is_saved else _read_libsvm(place.path, place.options, missing)
+        raw, fields = saved.load(place.path) if is_saved else _read_libsvm(place, missing, ctx)
         return raw, _with_given(fields, given)
     open_table = _open_csv if place.format == "csv" else _open_parquet
-    table = open_table(place, _wanted_columns(place, given), missing)
+    table = open_table(place, _wanted_columns(place, given), missing, ctx)
     keep = None if streamed and place.format == "parquet" else table.most_rows
     raw, fields = read_batches(table.read, ctx, missing, keep)
     if not raw.n_rows:
@@ -206,7 +200,7 @@ def _split_columns(
     return fields, [column for column in range(n_columns) if column not in taken]
 
 
-def _open_parquet(place: Location, wanted: dict[str, list[Any]], missing: float | None) -> _Table:
+def _open_parquet(place: Location, wanted: dict[str, list[Any]], missing: float | None, ctx: Context) -> _Table:
     """A Parquet file, decoded some rows of a row group at a time."""
     try:
         import pyarrow
@@ -252,169 +246,48 @@ def _stack(columns: Sequence[np.ndarray]) -> np.ndarray:
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 
 
-# ---- text ----
-
-
-def _blocks(path: str) -> Iterator[tuple[int, bytes]]:
-    """(number of the first line, whole lines): lines end with a line feed, the file's last one too."""
-    line = 1
-    with open(path, "rb") as file:
-        rest = file.read(3)
-        rest = b"" if rest == b"\xef\xbb\xbf" else rest  # a byte order mark
-        while piece := file.read(_BLOCK_BYTES):
-            lines, feed, rest = (rest + piece).rpartition(b"\n")
-            if feed:
-                yield line, (lines + feed).replace(b"\r\n", b"\n")
-                line += lines.count(b"\n") + 1
-    if rest:
-        yield line, rest.replace(b"\r\n", b"\n").rstrip(b"\r") + b"\n"
-
-
-def _flat_numbers(text: bytes, separator: str) -> np.ndarray:
-    """All numbers of a text; fewer than there are if one of them cannot be read."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it stops at the first word that is not a number
-        try:
-            return np.fromstring(text, np.float64, sep=separator)
-        except ValueError:
-            return np.zeros(0)
-
-
-def _text_of(block: bytes, path: str, line: int) -> str:
-    try:
-        return block.decode("utf-8")
-    except UnicodeDecodeError as error:
-        at = line + block[: error.start].count(b"\n")
-        raise XGBoostError(f"{path}, line {at}: not text in UTF-8.") from None
-
-
-def _open_csv(place: Location, wanted: dict[str, list[Any]], missing: float | None) -> _Table:
+def _open_csv(place: Location, wanted: dict[str, list[Any]], missing: float | None, ctx: Context) -> _Table:
     """A CSV file of numbers, with or without a header."""
     delimiter = place.options.get("delimiter", ",")
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise XGBoostError(f"`delimiter` must be one character, got {delimiter!r}.")
-    first_line, header, n_columns = _first_row(place.path, delimiter)
+    first_line, header, n_columns = text.first_row(place.path, delimiter)
     fields, features = _split_columns(place.path, header, n_columns, wanted)
     names = None if header is None else [header[column] for column in features]
+    others = sorted(set(range(n_columns)) - set(features))
+    reader = text.CsvReader(place.path, delimiter, n_columns, features, others, ctx)
 
     def read() -> Iterator[Batch]:
-        for line, block in _blocks(place.path):
-            if line <= first_line and header is not None:
-                block = block.split(b"\n", first_line - line + 1)[-1]
-                line = first_line + 1
-            numbers = _csv_numbers(block, line, n_columns, delimiter, place.path)
-            given = {field: _stack([numbers[:, c] for c in columns]) for field, columns in fields.items()}
-            batch = Batch(DenseData(numbers[:, features], np.nan if missing is None else missing), given, names)
-            del numbers, given
+        for values, rest in reader.parts(first_line if header is not None else 0):
+            given = {field: _stack([rest[:, others.index(c)] for c in columns]) for field, columns in fields.items()}
+            batch = Batch(DenseData(values, np.nan if missing is None else missing), given, names)
+            del values, rest, given
             yield batch
             batch.release()
 
-    return _Table(read, sum(block.count(b"\n") for _, block in _blocks(place.path)))
+    return _Table(read, reader.count_lines())
 
 
-def _first_row(path: str, delimiter: str) -> tuple[int, list[str] | None, int]:
-    """(line, names if that line is a header, number of columns) of the first line that is not blank."""
-    for line, block in _blocks(path):
-        rows = csv.reader(io.StringIO(_text_of(block, path, line)), delimiter=delimiter)
-        for row in rows:
-            words = [word.strip() for word in row]
-            if any(words):
-                is_header = any(_number_or_none(word) is None for word in words)
-                return line + rows.line_num - 1, words if is_header else None, len(words)
-    raise XGBoostError(f"{path} is empty.")
-
-
-def _number_or_none(word: str) -> float | None:
-    """The number a word stands for, NaN for the words that mean missing, None for any other word."""
-    if word.lower() in _MISSING_WORDS:
-        return np.nan
-    try:
-        return float(word)
-    except ValueError:
-        return None
-
-
-def _csv_numbers(block: bytes, line: int, n_columns: int, delimiter: str, path: str) -> np.ndarray:
-    """(rows, n_columns) float64 values of whole lines, NaN where a field is empty."""
-    mark = delimiter.encode()
-    text = block
-    while b"\n\n" in text:
-        text = text.replace(b"\n\n", b"\n")
-    text = text.lstrip(b"\n")
-    codes = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(codes == ord("\n"))
-    marks = np.searchsorted(np.flatnonzero(codes == mark[0]), ends)
-    if (np.diff(marks, prepend=0) == n_columns - 1).all() and b'"' not in text:
-        flat = mark + text[:-1].replace(b"\n", mark) + mark
-        for _ in range(2):  # neighbouring empty fields share a delimiter
-            flat = flat.replace(mark + mark, mark + b"nan" + mark)
-        numbers = _flat_numbers(flat[1:-1], delimiter)
-        if len(numbers) == len(ends) * n_columns:
-            return numbers.reshape(len(ends), n_columns)
-    return _csv_numbers_by_line(_text_of(block, path, line), line, n_columns, delimiter, path)
-
-
-def _csv_numbers_by_line(text: str, line: int, n_columns: int, delimiter: str, path: str) -> np.ndarray:
-    """The same, slowly; says which line is wrong."""
-    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
-    values: list[float] = []
-    try:
-        for row in rows:
-            if not any(word.strip() for word in row) and len(row) < 2:
-                continue
-            at = f"{path}, line {line + rows.line_num - 1}"
-            if len(row) != n_columns:
-                raise XGBoostError(f"{at}: {len(row)} fields, {n_columns} are expected as in the first line.")
-            for column, word in enumerate(row):
-                number = _number_or_none(word.strip())
-                if number is None:
-                    raise XGBoostError(
-                        f"{at}, column {column}: {word[:50]!r} is not a number. Read a file with text columns as a "
-                        "data frame and pass that."
-                    )
-                values.append(number)
-    except csv.Error as error:
-        raise XGBoostError(f"{path}, line {line + rows.line_num - 1}: {error}.") from None
-    return np.array(values, np.float64).reshape(-1, n_columns)
-
-
-# ---- libsvm ----
-
-
-class _Rows(NamedTuple):
-    """Lines of a libsvm file: label, weight and qid (-1 and NaN for none), entries per row, indices, values."""
-
-    label: np.ndarray
-    weight: np.ndarray
-    qid: np.ndarray
-    counts: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-
-
-def _read_libsvm(path: str, options: dict[str, str], missing: float | None) -> tuple[RawData, dict[str, Any]]:
+def _read_libsvm(place: Location, missing: float | None, ctx: Context) -> tuple[RawData, dict[str, Any]]:
     """A sparse table from lines "label[:weight] [qid:id] index:value ...", "#" begins a comment."""
-    mode = options.get("indexing_mode", "0")
+    path, mode = place.path, place.options.get("indexing_mode", "0")
     if mode not in ("0", "1", "-1"):
         raise XGBoostError(f"`indexing_mode` must be 0 (indices begin at 0), 1 (at 1) or -1 (found out), got {mode}.")
-    parts = [_svm_rows(block, line, path) for line, block in _blocks(path)]
-    label, weight, qid, counts, indices, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    del parts
-    if not len(label):
+    rows = text.read_libsvm(path, ctx)
+    if not len(rows.label):
         raise XGBoostError(f"{path} has no rows.")
-    first = int(indices.min(initial=np.iinfo(np.int64).max)) if len(indices) else 0
-    if mode == "1" and len(indices) and first == 0:
+    first = int(rows.indices.min(initial=np.iinfo(rows.indices.dtype).max)) if len(rows.indices) else 0
+    if mode == "1" and len(rows.indices) and first == 0:
         raise XGBoostError(f"{path} has an index 0, which `indexing_mode=1` does not allow.")
     base = 1 if mode == "1" or (mode == "-1" and first > 0) else 0
-    n_columns = int(indices.max(initial=base - 1)) - base + 1
+    n_columns = int(rows.indices.max(initial=base - 1)) - base + 1
     if n_columns > np.iinfo(np.int32).max:
         raise XGBoostError(f"{path} has an index of {n_columns - 1 + base}, which is too large.")
-    row_ptr = np.concatenate([[0], np.cumsum(counts)])
-    columns = (indices - base).astype(np.int32)
-    with np.errstate(over="ignore"):
-        matrix = scipy.sparse.csr_matrix((values.astype(np.float32), columns, row_ptr), (len(label), n_columns))
-    fields: dict[str, Any] = {"label": label}
-    for name, column, is_given in (("weight", weight, ~np.isnan(weight)), ("qid", qid, qid >= 0)):
+    columns = (rows.indices - base if base else rows.indices).astype(np.int32, copy=False)
+    row_ptr = np.concatenate([[0], np.cumsum(rows.counts)])
+    matrix = scipy.sparse.csr_matrix((rows.values, columns, row_ptr), (len(rows.label), n_columns))
+    fields: dict[str, Any] = {"label": rows.label}
+    for name, column, is_given in (("weight", rows.weight, ~np.isnan(rows.weight)), ("qid", rows.qid, rows.qid >= 0)):
         if is_given.any() and not is_given.all():
             raise XGBoostError(f"{path}: some lines have a {name} and others do not (row {is_given.argmin()}).")
         if is_given.any():
@@ -422,97 +295,3 @@ def _read_libsvm(path: str, options: dict[str, str], missing: float | None) -> t
     raw = adapt(matrix, missing)
     assert isinstance(raw, SparseData)
     return raw, fields
-
-
-def _svm_rows(block: bytes, line: int, path: str) -> _Rows:
-    """Rows of whole lines."""
-    text = re.sub(rb"#[^\n]*", b"", block) if b"#" in block else block
-    n_words, n_colons, is_weighted = _count_words(text)
-    n_rows, n_qids, n_weights = len(n_words), text.count(b"qid:"), int(is_weighted.sum())
-    is_plain = n_qids in (0, n_rows) and n_weights in (0, n_rows) and not re.search(rb":[^\s:]*:", text)
-    if n_rows and is_plain and (n_colons - is_weighted == n_words - 1).all():
-        # Numbers before the entries: the label, and where all lines have them its weight and the qid.
-        n_head = 1 + (n_qids > 0) + (n_weights > 0)
-        counts = n_words - 1 - (n_qids > 0)
-        numbers = _flat_numbers(text.replace(b"qid:", b" ").replace(b":", b" "), " ")
-        if len(numbers) == int((n_head + 2 * counts).sum()):
-            found = _svm_columns(numbers, counts, n_head, n_qids > 0, n_weights > 0)
-            if found is not None:
-                return found
-    return _svm_rows_by_line(_text_of(block, path, line), line, path)
-
-
-def _count_words(text: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of every line that is not blank: words, colons, and whether its first word has a colon."""
-    codes = np.frombuffer(text, np.uint8)
-    is_word = codes > ord(" ")
-    starts = np.flatnonzero(is_word & ~np.concatenate([[False], is_word[:-1]]))
-    colons, ends = np.flatnonzero(codes == ord(":")), np.flatnonzero(codes == ord("\n"))
-    first_word = np.concatenate([[0], np.searchsorted(starts, ends)])
-    n_words, n_colons = np.diff(first_word), np.diff(np.searchsorted(colons, ends), prepend=0)
-    second = np.minimum(np.concatenate([starts, [len(text)]])[np.minimum(first_word[:-1] + 1, len(starts))], ends)
-    until_second = np.searchsorted(colons, second) - np.cumsum(n_colons) + n_colons
-    filled = n_words > 0
-    return n_words[filled], n_colons[filled], until_second[filled] > 0
-
-
-def _svm_columns(numbers: np.ndarray, counts: np.ndarray, n_head: int, has_qid: bool, has_weight: bool) -> _Rows | None:
-    """The numbers of all lines taken apart; None if an index or qid among them is not a whole number >= 0."""
-    starts = np.concatenate([[0], np.cumsum(n_head + 2 * counts)])[:-1]
-    is_entry = np.ones(len(numbers), np.bool_)
-    for k in range(n_head):
-        is_entry[starts + k] = False
-    entries = numbers[is_entry].reshape(-1, 2)
-    indices = entries[:, 0]
-    nothing = np.full(len(counts), np.nan)
-    qid = numbers[starts + n_head - 1] if has_qid else -np.ones(len(counts))
-    weight = numbers[starts + 1] if has_weight else nothing
-    ids = np.concatenate([indices, qid if has_qid else qid[:0]])
-    if not ((ids >= 0) & (ids < 2.0**53) & (ids == np.floor(ids))).all() or np.isnan(weight).any() == has_weight:
-        return None
-    label = numbers[starts]
-    return _Rows(label, weight, qid.astype(np.int64), counts, indices.astype(np.int64), entries[:, 1])
-
-
-def _svm_rows_by_line(text: str, line: int, path: str) -> _Rows:
-    """The same, slowly; says which line is wrong."""
-    label: Any = []
-    weight: Any = []
-    qid: Any = []
-    counts: Any = []
-    indices: Any = []
-    values: Any = []
-    for number, row in enumerate(text.split("\n"), start=line):
-        words = row.partition("#")[0].split()
-        if not words:
-            continue
-        fail = _failure(path, number)
-        head, _, tail = words[0].partition(":")
-        label.append(_svm_number(head, float, fail))
-        weight.append(_svm_number(tail, float, fail) if tail else np.nan)
-        has_qid = len(words) > 1 and words[1].startswith("qid:")
-        qid.append(_svm_number(words[1][4:], int, fail) if has_qid else -1)
-        pairs = [word.partition(":") for word in words[1 + has_qid :]]
-        for index, colon, value in pairs:
-            if not colon:
-                raise fail(f"{index[:50]!r} is not an entry: index:value is expected")
-            indices.append(_svm_number(index, int, fail))
-            values.append(_svm_number(value, float, fail))
-        counts.append(len(pairs))
-    label, weight, values = (np.array(numbers, np.float64) for numbers in (label, weight, values))
-    qid, counts, indices = (np.array(numbers, np.int64) for numbers in (qid, counts, indices))
-    return _Rows(label, weight, qid, counts, indices, values)
-
-
-def _failure(path: str, number: int) -> Callable[[str], XGBoostError]:
-    return lambda problem: XGBoostError(f"{path}, line {number}: {problem}.")
-
-
-def _svm_number(word: str, kind: Callable[[str], Any], fail: Callable[[str], XGBoostError]) -> Any:
-    try:
-        number = kind(word)
-    except ValueError:
-        raise fail(f"{word[:50]!r} is not {'a whole number' if kind is int else 'a number'}") from None
-    if kind is int and not 0 <= number < 2**53:
-        raise fail(f"{word[:50]} is not an index: it must not be negative or too large")
-    return number

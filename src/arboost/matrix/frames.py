@@ -14,11 +14,15 @@ import numpy as np
 from arboost.kernels.cpu import binning
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData
 from arboost.matrix.categories import Categories, as_category_values
+from arboost.matrix.sparse import check_indices
+from arboost.runtime import settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.runtime.pool import run_ranges
 
 _SCAN_VALUES = 1 << 16
+_LISTED_BYTES = 80  # an entry of a list, and a name
 _LIBRARIES = ("pandas", "polars", "pyarrow", "narwhals")
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 _NEEDS_ARROW = "{} is read through pyarrow, which is not installed: pip install pyarrow, or pass a pandas DataFrame."
@@ -277,6 +281,11 @@ def read_frame(data: Any, missing: float = np.nan) -> RawData:
             "DataFrame.dtypes for data must be int, float, bool or category. When categorical type is supplied, the "
             "DMatrix parameter `enable_categorical` must be set to `True`. Invalid columns: " + "; ".join(invalid)
         )
+    if any(column.is_sparse for column in columns):
+        settings.warn(
+            "Sparse arrays from pandas are converted into dense. To train on the stored entries alone, pass a SciPy "
+            "matrix."
+        )
     raw: RawData
     dtypes = {column.dtype for column in columns}
     if n_rows * len(columns) <= CHUNK_VALUES and len(dtypes) == 1 and None not in dtypes and _is_pandas(data):
@@ -316,6 +325,7 @@ def get_categories(
     categories: Categories | None, names: Sequence[str] | None, n_features: int, export_to_arrow: bool
 ) -> Categories:
     """The categories of a matrix or model as users see them."""
+    check_room(_LISTED_BYTES * n_features, f"A list of {n_features} features", "Is the model's num_feature right?")
     values = [None] * n_features if categories is None else categories.values
     names = [str(f) for f in range(n_features)] if names is None else names
     shown = Categories(values, names)
@@ -336,12 +346,14 @@ class _Opened:
         why: str = "",
         categories: np.ndarray | None = None,
         dtype: Any = None,
+        is_sparse: bool = False,
     ):
         self._make = make
         self.type = kind
         self.why = why
         self.categories = categories
         self.dtype = dtype  # of a column that NumPy holds
+        self.is_sparse = is_sparse
 
     def values(self) -> Column:
         assert self._make is not None
@@ -413,13 +425,14 @@ def _open_series(name: str, series: Any) -> _Opened:
     array = series.array
     if hasattr(dtype, "categories") and hasattr(array, "codes"):
         values = as_category_values(_category_items(dtype.categories), name)
+        _check_codes(name, array.codes.max(initial=-1), len(values))
         return _Opened(lambda: _Codes(_Plain(array.codes)), "c", categories=values)
     if hasattr(dtype, "pyarrow_dtype"):
         return _open_arrow_column(name, _import_arrow("An Arrow-backed column").chunked_array(array.__arrow_array__()))
     if hasattr(dtype, "subtype") and hasattr(array, "sp_values"):
         kind = _feature_type(dtype.subtype.kind)
         if kind is not None:
-            return _Opened(lambda: _open_sparse(array), kind)
+            return _Opened(lambda: _open_sparse(array), kind, is_sparse=True)
     kind = _feature_type(getattr(dtype, "kind", "O"))
     if kind is None:
         return _Opened(None, "", f"{dtype}{_advice(getattr(dtype, 'kind', 'O'))}")
@@ -429,13 +442,23 @@ def _open_series(name: str, series: Any) -> _Opened:
     return _Opened(lambda: _Plain(series.to_numpy(dtype=np.float32, na_value=np.nan)), kind)
 
 
+def _check_codes(name: str, largest: int, n_categories: int) -> None:
+    """Refuses codes that name no category: libraries make such columns when told not to look."""
+    if largest >= max(1, n_categories):
+        raise XGBoostError(f"Invalid categorical value in column {name}: code {largest} of {n_categories} categories.")
+
+
 def _category_items(index: Any) -> Any:
     """Categories as something NumPy reads; dates one by one, because their text must not depend on their unit."""
     return index.to_numpy() if isinstance(index.dtype, np.dtype) and index.dtype.kind in "biuf" else list(index)
 
 
 def _open_sparse(array: Any) -> Column:
-    return _Sparse(float(array.fill_value), array.sp_index.to_int_index().indices, array.sp_values)
+    places = array.sp_index.to_int_index().indices
+    check_indices(places, len(array), "row indices", ascending=True)
+    if len(places) != len(array.sp_values):
+        raise XGBoostError(f"A sparse column has {len(places)} row indices for {len(array.sp_values)} values.")
+    return _Sparse(float(array.fill_value), places, array.sp_values)
 
 
 def _feature_type(kind: str) -> str | None:
@@ -508,6 +531,8 @@ def _open_dictionary(name: str, column: Any) -> _Opened:
         column = column.unify_dictionaries()
     chunks = _pieces(column)
     items = chunks[0].dictionary.to_pylist() if chunks else []
+    largest = [np.max(chunk.indices.fill_null(0).to_numpy(), initial=0) for chunk in chunks]
+    _check_codes(name, max(largest, default=-1), len(items))
     kept = [i for i, item in enumerate(items) if item is not None]
     values = as_category_values([items[i] for i in kept], name)
     table = None

@@ -323,6 +323,7 @@ class _Seen:
             self._feature_weights = info.feature_weights
         parts = {name: getattr(info, name) for name in _BY_ROW}
         if info.group_ptr is not None:
+            info.check_groups()
             is_qid = given.get("qid") is not None
             parts["qid" if is_qid else "group"] = np.asarray(given["qid"]) if is_qid else np.diff(info.group_ptr)
         parts = {name: values for name, values in parts.items() if values is not None}

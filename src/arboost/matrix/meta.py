@@ -1,6 +1,7 @@
 """What belongs to the rows and features besides the values: label, weight, margin, groups, names.
 
-`MetaInfo` owns float32 copies; every setter checks what it is given, so that the engine need not.
+`MetaInfo` owns float32 copies; every setter checks what it is given, so that the engine need not. Only the groups are
+checked later, by `check_groups`, when they are used.
 """
 
 import copy
@@ -85,25 +86,26 @@ class MetaInfo:
         sizes = _integers(data, "group")
         if (sizes < 0).any():
             raise XGBoostError("Invalid group structure: a group size is negative.")
-        self._set_group_ptr(np.concatenate([[0], np.cumsum(sizes)]) if len(sizes) else None)
+        if sizes.sum(dtype=np.float64) >= 2.0**62:
+            raise XGBoostError("Invalid group structure: the group sizes add up to more rows than there can be.")
+        self.group_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64) if len(sizes) else None
 
     def set_qid(self, data: Any) -> None:
         """Group id of every row, not decreasing."""
         qid = _integers(data, "qid")
-        if len(qid) != self.n_rows:
-            raise XGBoostError(f"`qid` has {len(qid)} values, but the data has {self.n_rows} rows.")
         if (qid[1:] < qid[:-1]).any():
             raise XGBoostError("`qid` must be sorted in non-decreasing order along with data.")
         starts = np.flatnonzero(qid[1:] != qid[:-1]) + 1
-        self._set_group_ptr(np.concatenate([[0], starts, [len(qid)]]) if len(qid) else None)
+        self.group_ptr = np.concatenate([[0], starts, [len(qid)]]).astype(np.int64) if len(qid) else None
 
-    def _set_group_ptr(self, ptr: np.ndarray | None) -> None:
-        if ptr is not None and ptr[-1] != self.n_rows:
+    def check_groups(self) -> None:
+        """Raise XGBoostError unless the groups are of these rows: they may be set in any order, XGBoost's users do."""
+        ptr = self.group_ptr
+        if ptr is not None and (ptr[-1] != self.n_rows or (ptr[1:] < ptr[:-1]).any()):
             raise XGBoostError(
                 "Invalid query group structure. The number of rows obtained from group doesn't equal to the actual "
                 f"number of rows given by data: {ptr[-1]} and {self.n_rows}."
             )
-        self.group_ptr = None if ptr is None else ptr.astype(np.int64)
 
     def set(self, field: str, data: Any) -> None:
         """Sets a field by its XGBoost name."""
@@ -128,6 +130,7 @@ class MetaInfo:
         weight = self.weight
         if weight is None or len(weight) == self.n_rows:
             return weight
+        self.check_groups()
         sizes = np.zeros(0, np.int64) if self.group_ptr is None else np.diff(self.group_ptr)
         if len(weight) != len(sizes):
             raise XGBoostError(_weight_message(len(weight), self.n_rows, len(sizes)))
@@ -184,8 +187,10 @@ class MetaInfo:
         values = _floats(data, name)
         if values.ndim > 2:
             raise XGBoostError(f"Invalid shape: {values.shape} for {name}")
-        if not values.size:
+        if not values.size and (self.n_rows or not many or values.ndim < 2):
             return None
+        if not values.size:
+            return values.reshape(0, values.shape[1])  # no rows, of several targets
         n_columns = values.size // max(1, self.n_rows)
         if self.n_rows == 0 or values.size % self.n_rows or (n_columns > 1 and not many):
             raise XGBoostError(f"Invalid size for `{name}`: {values.shape}. n_samples: {self.n_rows}.")
@@ -194,7 +199,10 @@ class MetaInfo:
 
 def _weight_message(n_weights: int, n_rows: int, n_groups: int = 0) -> str:
     groups = f" (or of groups, {n_groups})" if n_groups else ""
-    return f"Size of weights must equal to number of rows{groups}: {n_weights} weights for {n_rows} rows."
+    return (
+        f"Invalid size of sample weight. Size of weights must equal to number of rows{groups}: {n_weights} weights for "
+        f"{n_rows} rows."
+    )
 
 
 def _check_length(what: str, got: int, expected: int) -> None:

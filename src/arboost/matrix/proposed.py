@@ -86,6 +86,7 @@ class ProposedCuts:
         values = self._columns.values[start:stop]
         if self._is_categorical[f]:
             low, high = (values[0], values[-1]) if len(values) else (np.float32(0), np.float32(0))
+            low = np.float32(-1) if (values > np.floor(values)).any() else low  # no code at all
             check_codes(np.array([f]), np.array([low]), np.array([high]), names)
             return start + np.searchsorted(values, np.arange(1, int(high) + 1))
         begins = start + 1 + np.flatnonzero(values[1:] != values[:-1])

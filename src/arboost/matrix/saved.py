@@ -18,12 +18,12 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.sparse
 
 from arboost.matrix.adapt import RawData, SparseData
 from arboost.matrix.categories import Categories
 from arboost.matrix.iterator import GatheredData
 from arboost.matrix.meta import MetaInfo
+from arboost.matrix.sparse import CSR, read_sparse
 from arboost.runtime.errors import XGBoostError
 
 MAGIC = b"\x93arboDM\x01"
@@ -234,10 +234,11 @@ def _category_values(entry: Any, path: str) -> np.ndarray | None:
         raise _refuse(path, f"its categories are wrong ({error})") from None
 
 
-def _csr(values: np.ndarray, indices: np.ndarray, row_ptr: np.ndarray, shape: tuple[int, int], path: str) -> Any:
+def _csr(values: np.ndarray, indices: np.ndarray, row_ptr: np.ndarray, shape: tuple[int, int], path: str) -> CSR:
     """The sparse matrix, once its indices are known to be inside of it."""
-    if row_ptr[0] != 0 or row_ptr[-1] != len(values) or (np.diff(row_ptr) < 0).any():
+    if row_ptr[-1] != len(values):
         raise _refuse(path, "its row offsets are wrong")
-    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
-        raise _refuse(path, "its column indices are outside of the table")
-    return scipy.sparse.csr_matrix((values, indices, row_ptr), shape, copy=False)
+    try:
+        return read_sparse(CSR(shape, row_ptr, indices, values))
+    except XGBoostError as error:
+        raise _refuse(path, str(error).rstrip(".")) from None

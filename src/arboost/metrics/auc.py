@@ -22,6 +22,11 @@ from arboost.runtime.errors import XGBoostError
 class _AreaUnderCurve(Metric):
     maximize = True
 
+    @property
+    def blank_value(self) -> float:
+        self._warn()
+        return math.nan
+
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
         label = require_label(label, self.name)
         pred = as_float32(pred)
@@ -35,8 +40,11 @@ class _AreaUnderCurve(Metric):
         else:
             value = math.nan
         if math.isnan(value):
-            settings.warn(f"{self.name}: dataset is empty, or contains only positive or negative samples.")
+            self._warn()
         return value
+
+    def _warn(self) -> None:
+        settings.warn(f"{self.name}: dataset is empty, or contains only positive or negative samples.")
 
     def _evaluate_binary(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
         if label.min() < 0.0 or label.max() > 1.0:

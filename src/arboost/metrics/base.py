@@ -34,6 +34,11 @@ class Metric:
     def name(self) -> str:
         return self.base_name
 
+    @property
+    def blank_value(self) -> float:
+        """The value where there are no rows at all."""
+        return 0.0
+
     @classmethod
     def parse(cls, argument: str | None, params: LearnerParams) -> "Metric":
         """The metric from what follows "@" in its name (None if there is no "@") and the user's parameters."""

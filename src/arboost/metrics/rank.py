@@ -45,6 +45,10 @@ class ListMetric(Metric):
         return f"{self.stem}{f'@{self.at}' if self.at else ''}{'-' if self.empty_is_zero else ''}"
 
     @property
+    def blank_value(self) -> float:
+        return float(not self.empty_is_zero)
+
+    @property
     def top(self) -> int:
         """Ranks that count."""
         return self.at or DEFAULT_TOP
@@ -131,6 +135,10 @@ class Precision(ListMetric):
 
     base_name = stem = "pre"
     kind = kernels.PRECISION
+
+    @property
+    def blank_value(self) -> float:
+        return 0.0
 
 
 @register

@@ -88,10 +88,10 @@ def _sniff(start: bytes) -> Format:
 
 def format_of_path(path: PathLike) -> Format:
     """The format that a file name asks for; UBJSON, with a warning, unless it ends with .json or .ubj."""
-    extension = os.path.splitext(os.fspath(path))[1].lower()
-    if extension == ".json":
+    extension = os.path.basename(os.fsdecode(path)).lower().rpartition(".")[2]
+    if extension == "json":
         return "json"
-    if extension != ".ubj":
+    if extension != "ubj":
         warnings.warn(
             "Saving model in the UBJSON format as default. You can use a file extension: `json` or `ubj` to choose"
             " between formats.",

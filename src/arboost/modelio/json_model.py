@@ -355,9 +355,13 @@ def _read_vectors(
     """base_weight and vectors, (n_nodes, n_targets), and right children.
 
     In files a leaf's right child is its place among the leaf_weights. XGBoost before 3.2 had none of this, nor gains
-    and hessians: a leaf's weights were its base_weights.
+    and hessians: a leaf's weights were its base_weights. Where it found splits on fewer targets than there are, the
+    base_weights are of those alone: they are no good here, and are read as 0.
     """
     n_nodes = len(left)
+    is_reduced = "leaf_weights" in fields and 0 < base_weight.size < n_nodes * n_targets
+    if is_reduced and base_weight.size % n_nodes == 0:
+        base_weight = np.zeros(n_nodes * n_targets, np.float32)
     if base_weight.size != n_nodes * n_targets:
         fail(fields.path("base_weights"), f"{base_weight.size} entries for {n_nodes} nodes of {n_targets} targets")
     base_weight = base_weight.reshape(n_nodes, n_targets)

@@ -18,6 +18,7 @@ import numpy as np
 from arboost.kernels.cpu.expectile import LEAST_GAP
 from arboost.modelio.ensemble import Ensemble, write_file
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.tree.model import Tree
 
 _OPSETS = {"": 17, "ai.onnx.ml": 5}
@@ -94,19 +95,22 @@ class _Graph:
 
 def _whole_categories(graph: _Graph, model: Ensemble) -> str:
     """The input with categorical columns rounded down, or just the input."""
-    categorical, numerical = np.zeros((2, model.n_features), bool)
+    categorical, numerical = set[int](), set[int]()
     for tree in model.trees:
         inner = tree.left >= 0
         by_category = np.zeros(tree.n_nodes, bool)
         by_category[tree.categories_nodes] = True
-        categorical[tree.feature[inner & by_category]] = True
-        numerical[tree.feature[inner & ~by_category]] = True
-    both = np.flatnonzero(categorical & numerical)
-    if len(both):
-        raise XGBoostError(f"Feature {both[0]} has categorical and numerical splits, which cannot be exported to ONNX.")
-    if not categorical.any():
+        categorical.update(tree.feature[inner & by_category].tolist())
+        numerical.update(tree.feature[inner & ~by_category].tolist())
+    if categorical & numerical:
+        both = min(categorical & numerical)
+        raise XGBoostError(f"Feature {both} has categorical and numerical splits, which cannot be exported to ONNX.")
+    if not categorical:
         return "X"
-    mask = graph.constant("is_categorical", categorical.reshape(1, -1))
+    check_room(4 * model.n_features, f"Exporting {model.n_features} features", "Is the model's num_feature right?")
+    is_categorical = np.zeros((1, model.n_features), bool)
+    is_categorical[0, list(categorical)] = True
+    mask = graph.constant("is_categorical", is_categorical)
     return graph.add("Where", [mask, graph.add("Floor", ["X"]), "X"])
 
 

@@ -190,6 +190,9 @@ def _check_rounds(model: SavedModel) -> None:
         if n_groups > MAX_GROUPS:
             fail(f"{PARAM_PATH}.num_class", f"{n_groups} outputs in a model without trees")
         return
+    if model.num_parallel_tree > np.diff(ptr).max():
+        path = f"{MODEL_PATH}.gbtree_model_param.num_parallel_tree"
+        fail(path, f"{model.num_parallel_tree} exceeds the trees of every round")
     trees_of_round, is_plain = np.diff(ptr), _plain_trees(model, ptr)
     trees_of_round, group_of_tree = trees_of_round[is_plain[ptr[:-1]]], group_of_tree[is_plain]
     if not len(group_of_tree):

@@ -290,7 +290,14 @@ _LEARNER = (
         upper_open=True,
         group="learner",
     ),
-    Param("num_class", int, 0, "Number of classes of `multi:softmax` and `multi:softprob`.", lower=0, group="learner"),
+    Param(
+        "num_class",
+        int,
+        0,
+        "Number of classes of `multi:softmax` (the objective, if none is given), `multi:softprob` and custom ones.",
+        lower=0,
+        group="learner",
+    ),
     Param(
         "eval_metric",
         list,

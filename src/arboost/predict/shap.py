@@ -12,6 +12,7 @@ import numpy as np
 from arboost.kernels.cpu import shap as ops
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 from arboost.tree.model import Tree
 
 _SMALL_WORK = 200_000  # nodes times points below which a second thread is not worth waking
@@ -28,6 +29,7 @@ def contributions(
     `start` (n, K) are the rows' margins before any tree: they belong to the bias, as does the trees' mean.
     """
     n_rows, n_targets = start.shape
+    _check_room(n_rows * n_targets * (explainer.n_features + 1), "pred_contribs", explainer.n_features)
     out = np.zeros((n_rows, n_targets, explainer.n_features + 1), np.float32)
     for first, values in chunks:
         explainer.explain(ctx, values, trees, out[first : first + len(values)], approximate)
@@ -45,6 +47,7 @@ def interactions(
     """
     n_rows, n_targets = start.shape
     width = explainer.n_features + 1
+    _check_room(n_rows * n_targets * width**2, "pred_interactions", explainer.n_features)
     if approximate:
         out = np.zeros((n_rows, n_targets, width, width), np.float32)
         out[:, :, range(width), range(width)] = contributions(ctx, explainer, trees, chunks, start, approximate)
@@ -54,6 +57,10 @@ def interactions(
         explainer.explain_pairs(ctx, values, trees, out[first : first + len(values)])
     out[:, :, -1] = start + explainer.mean(trees, n_targets)
     return out.reshape(n_rows, n_targets, width, width)
+
+
+def _check_room(n_values: int, what: str, n_features: int) -> None:
+    check_room(4 * n_values, f"{what} of {n_features} features", "Explain fewer rows at a time.")
 
 
 _SHAP_OUTPUTS = {  # objective -> what the shap library calls the loss and the margin

@@ -1,11 +1,27 @@
-"""Old ways of calling that still work, with a warning."""
+"""Arguments of public functions: numbers checked by name, and old ways of calling that work with a warning."""
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from arboost.runtime import settings
+
+
+def whole_number(name: str, value: Any, lower: int | None = None) -> int:
+    """An int from an int or a whole float (tuners hand out 6.0); anything else is an error that says the name."""
+    if isinstance(value, float | np.floating) and value == np.floor(value) and np.isfinite(value):
+        value = int(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}.") from None
+    if lower is not None and number < lower:
+        raise ValueError(f"{name} must be at least {lower}, got {number}.")
+    return number
 
 
 def positional_with_warning(function: Callable) -> Callable:

@@ -1,6 +1,7 @@
 """What a training or prediction call runs with: device, threads, seed, communicator, verbosity."""
 
 import functools
+import numbers
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from arboost.runtime import comm as comms
-from arboost.runtime import pool
+from arboost.runtime import pool, settings
 from arboost.runtime.comm import Comm
+from arboost.runtime.errors import XGBoostError
+
+MIN_THREAD_LIMIT = 64  # threads that may be asked for on any machine, tests of few cores included
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,20 @@ class Context:
 
 
 def resolve_threads(requested: int | None) -> int:
-    """A thread count from the user's `nthread`: None, 0 and negative mean all that this process may use."""
-    return requested if requested is not None and requested > 0 else available_threads()
+    """A thread count from the user's `nthread`: None, 0 and negative mean all that this process may use.
+
+    Threads beyond the cores only take memory and turns, so there is a limit far above what anybody has cores for.
+    """
+    if requested is None:
+        return available_threads()
+    if isinstance(requested, bool) or not isinstance(requested, numbers.Integral):
+        raise XGBoostError(f"nthread is a whole number of threads, got {requested!r}.")
+    if requested <= 0:
+        return available_threads()
+    most = max(MIN_THREAD_LIMIT, 2 * available_threads())
+    if requested > most:
+        settings.warn(f"nthread is {requested}; {most} threads are used: this process has {available_threads()} cores.")
+    return min(int(requested), most)
 
 
 @functools.cache

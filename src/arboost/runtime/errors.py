@@ -1,4 +1,6 @@
-"""The error that XGBoost users catch, and its more precise kinds."""
+"""The error that XGBoost users catch, its more precise kinds, and how messages name a type."""
+
+from typing import Any
 
 
 class XGBoostError(ValueError):
@@ -7,3 +9,9 @@ class XGBoostError(ValueError):
 
 class ModelFileError(XGBoostError):
     """A model file that is truncated, corrupted or not a model; the message names the field."""
+
+
+def type_name(value: Any) -> str:
+    """The full name of a value's type, "xgboost.core.DMatrix": another library may have a class of the same name."""
+    cls = type(value)
+    return cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"

@@ -66,6 +66,11 @@ class ApproxGrower:
             page = make_binned(self._ctx, self._raw, cuts, self._params.enable_bundle, keep_sparse=True)
         return HistogramGrower(self._ctx, page, self._params, *self._features)
 
+    @property
+    def monotone(self) -> np.ndarray:
+        """(n_features,) int64: the constraints' directions."""
+        return self._grower.monotone
+
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
         self._params = params

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from arboost.runtime.errors import XGBoostError
+from arboost.tree.model import Tree
 
 _NOT_A_SUBSET = "Constrained features are not a subset of training data feature names"
 
@@ -31,7 +32,8 @@ def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) ->
         ) from None
     if len(directions) > n_features:
         raise XGBoostError(
-            f"The size of monotone_constraints, {len(directions)}, is larger than the number of features, {n_features}."
+            "The size of monotone_constraints should be less or equal to the number of features. It is "
+            f"{len(directions)}, there are {n_features}."
         )
     vector = np.zeros(n_features, np.int64)
     vector[: len(directions)] = directions
@@ -59,6 +61,37 @@ def interaction_sets(value: Any, names: Sequence[str] | None, n_features: int) -
                 raise XGBoostError(f"{_NOT_A_SUBSET}: {feature!r} in interaction_constraints.")
             row[f] = True
     return sets
+
+
+def hold_monotone(tree: Tree, monotone: np.ndarray) -> None:
+    """Clip leaf weights that a loss has set itself, so that constrained features push one way only (in place).
+
+    Where a split's sides overlap the wrong way, both end half-way between their means, as bounded Newton weights do.
+    Other trees stay as they are.
+    """
+    if not monotone.any() or tree.left[0] < 0:
+        return
+    left, right, n = tree.left, tree.right, tree.n_nodes
+    mean, cover = tree.threshold.astype(np.float64), np.maximum(tree.cover.astype(np.float64), 1e-300)
+    least, largest = mean.copy(), mean.copy()  # of all leaves below
+    inner = np.flatnonzero(left >= 0)
+    for i in inner[::-1]:  # children come after their parents
+        a, b = left[i], right[i]
+        mean[i] = (mean[a] * cover[a] + mean[b] * cover[b]) / (cover[a] + cover[b])
+        least[i], largest[i] = min(least[a], least[b]), max(largest[a], largest[b])
+    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
+    is_set = tree.split_type if len(tree.split_type) else np.zeros(n, np.uint8)
+    for i in inner:
+        a, b = left[i], right[i]
+        lower[a] = lower[b] = lower[i]
+        upper[a] = upper[b] = upper[i]
+        direction = 0 if is_set[i] else monotone[tree.feature[i]]
+        below, above = (a, b) if direction > 0 else (b, a)
+        if direction and largest[below] > least[above]:
+            middle = min(max((mean[a] + mean[b]) / 2, lower[i]), upper[i])
+            upper[below], lower[above] = middle, middle
+    leaves = np.flatnonzero(left < 0)
+    tree.threshold[leaves] = np.clip(tree.threshold[leaves], lower[leaves], upper[leaves])
 
 
 class Interactions:

@@ -43,6 +43,8 @@ class Grower:
         Weights with which features are drawn, or None.
     feature_names
         Names that constraints may use, or None.
+    monotone
+        (n_features,) the directions that weights follow, 0 where they are free; None: all are.
     """
 
     def __init__(
@@ -52,9 +54,11 @@ class Grower:
         n_features: int,
         feature_weights: np.ndarray | None = None,
         feature_names: list[str] | None = None,
+        monotone: np.ndarray | None = None,
     ):
         self.engine = engine
         self._params = params
+        self.monotone = np.zeros(n_features, np.int64) if monotone is None else monotone
         self._n_features, self._feature_weights = n_features, feature_weights
         self._all_columns = ColumnSampler((1.0, 1.0, 1.0), n_features, None, 0)
         sets = interaction_sets(params.interaction_constraints, feature_names, n_features)

@@ -10,6 +10,7 @@ from arboost.levels.exact import ExactEngine
 from arboost.levels.histogram import HistogramEngine
 from arboost.levels.local_proposals import LocalProposalsEngine
 from arboost.levels.quantize import QuantizedGradients
+from arboost.levels.vectors import VectorGradients
 from arboost.matrix.adapt import RawData
 from arboost.matrix.cuts import MAX_BIN_LIMIT
 from arboost.matrix.page import BinnedPage
@@ -52,13 +53,23 @@ class HistogramGrower(Grower):
         if n_targets:
             _refuse_vectors(pages[0], params, monotone)
         self._histograms = HistogramEngine(ctx, pages, monotone, n_targets)
-        super().__init__(self._histograms, params, n_features, feature_weights, feature_names)
+        super().__init__(self._histograms, params, n_features, feature_weights, feature_names, monotone)
         self.set_params(params)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""
         super().set_params(params)
         self._histograms.set_category_limits(params.max_cat_to_onehot, params.max_cat_threshold)
+
+
+    def set_weights(self, grown: GrownTree, gradients: VectorGradients) -> None:
+        """Give a tree, all of whose rows were parted, the weights that other gradients than its own ask for.
+
+        Splits, gains and covers stay; the targets of the weights are those of `gradients`.
+        """
+        again = self._histograms.weigh_again(gradients, grown.leaves, np.float32(self._params.eta))
+        assert again.vectors is not None
+        grown.tree.base_weight, grown.tree.vectors = again.base_weight, again.vectors
 
 
 class ExactGrower(Grower):
@@ -79,7 +90,7 @@ class ExactGrower(Grower):
     ):
         monotone = monotone_vector(params.monotone_constraints, feature_names, columns.n_features)
         self.columns_engine = ExactEngine(ctx, columns, raw, monotone)
-        super().__init__(self.columns_engine, params, columns.n_features, feature_weights, feature_names)
+        super().__init__(self.columns_engine, params, columns.n_features, feature_weights, feature_names, monotone)
 
     def _driver(self) -> Driver:
         return Driver(max_leaves=0, best_first=False)
@@ -116,7 +127,7 @@ def local_grower(
     """Grows trees on sorted columns, every node with candidates of its own (the paper, section 3.2)."""
     monotone = monotone_vector(params.monotone_constraints, feature_names, columns.n_features)
     engine = LocalProposalsEngine(ctx, columns, raw, count_bins(params), monotone)
-    return Grower(engine, params, columns.n_features, feature_weights, feature_names)
+    return Grower(engine, params, columns.n_features, feature_weights, feature_names, monotone)
 
 
 def _refuse_vectors(page: BinnedPage, params: TreeParams, monotone: np.ndarray) -> None:

@@ -46,6 +46,21 @@ class Tree:
         default_factory=lambda: _empty(np.float32, (0, 0))
     )  # (n_nodes, n_targets) weights of leaves, 0 elsewhere; empty: one target
 
+    @classmethod
+    def blank(cls, n_features: int, n_targets: int = 0) -> "Tree":
+        """A single leaf that adds nothing; with `n_targets` it holds a vector."""
+        root, zero = np.zeros(1, np.int32), np.zeros(1, np.float32)
+        vectors = np.zeros((int(n_targets > 0), n_targets), np.float32)
+        base_weight = vectors.copy() if n_targets else zero.copy()
+        is_root = np.full(1, NO_PARENT, np.int32)
+        threshold = np.full(1, NO_THRESHOLD if n_targets else 0.0, np.float32)
+        flags = np.zeros(1, np.uint8)
+        none = np.full(1, -1, np.int32)
+        return cls(
+            none, none.copy(), is_root, root, threshold, flags, zero, zero.copy(), base_weight, n_features,
+            vectors=vectors,
+        )  # fmt: skip
+
     @property
     def n_nodes(self) -> int:
         return len(self.left)

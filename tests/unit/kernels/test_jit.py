@@ -1,15 +1,18 @@
 """Where machine code is kept, what it is stamped with, and who is told of a compilation."""
 
+import collections
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
-from arboost.kernels import jit
+from arboost.kernels import cache, jit
 
 # A process of its own calls one small kernel, and reports whether that had to be compiled.
 PROBE = """
@@ -74,12 +77,12 @@ def folder(monkeypatch, tmp_path):
     (source / "cpu").mkdir(parents=True)
     (source / "scalar.py").write_text("a = 1\n")
     (source / "cpu" / "split.py").write_text("b = 2\n")
-    monkeypatch.setattr(jit, "_FOLDER", source)
+    monkeypatch.setattr(cache, "_SOURCE", source)
     return source
 
 
 def digest():
-    return jit.kernels_digest.__wrapped__()
+    return cache.kernels_digest.__wrapped__()
 
 
 def test_any_edit_changes_the_stamp(folder):
@@ -98,14 +101,15 @@ def test_any_edit_changes_the_stamp(folder):
     assert digest() == before
 
 
-def test_another_numba_is_another_stamp(folder, monkeypatch):
+@pytest.mark.parametrize("package", ["numba", "llvmlite"])
+def test_another_compiler_is_another_stamp(folder, monkeypatch, package):
     before = digest()
-    monkeypatch.setattr(jit.numba, "__version__", "0.0.0")
+    monkeypatch.setattr(getattr(cache, package), "__version__", "0.0.0")
     assert digest() != before
 
 
 def cache_folder():
-    return jit.cache_folder.__wrapped__()
+    return cache.KernelFolder().path
 
 
 def test_folder_by_environment(monkeypatch, tmp_path):
@@ -119,6 +123,9 @@ def test_folder_by_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("ARBOOST_CACHE_DIR", str(tmp_path / "mine"))
     assert cache_folder() == tmp_path / "mine" / jit.kernels_digest()
     assert cache_folder().is_dir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ARBOOST_CACHE_DIR", "relative")
+    assert cache_folder() == tmp_path / "relative" / jit.kernels_digest()  # wherever the process goes next
 
 
 def test_no_folder_where_none_can_be_made(monkeypatch, tmp_path):
@@ -127,7 +134,7 @@ def test_no_folder_where_none_can_be_made(monkeypatch, tmp_path):
     assert cache_folder() is None
 
 
-def test_a_kernel_is_lazy():
+def test_a_kernel_is_lazy(monkeypatch):
     """Decorating compiles nothing; the first call does, and works without a cache folder too."""
 
     def twice(x, out, start, stop):
@@ -136,10 +143,97 @@ def test_a_kernel_is_lazy():
 
     kernel = jit.kernel(twice)
     assert not kernel.overloads
-    assert isinstance(kernel._cache, jit._LazyCache)
-    kernel._cache = jit.caching.NullCache()
+    monkeypatch.setenv("ARBOOST_CACHE_DIR", "")
+    nowhere = cache.KernelFolder()
+    assert nowhere.path is None
+    monkeypatch.setattr(jit, "kernel_folder", lambda: nowhere)
     x, out = np.arange(5.0), np.zeros(5)
     kernel(x, out, 1, 4)
     assert out.tolist() == [0, 2, 4, 6, 0]
     assert kernel.targetoptions["nogil"]
     assert not kernel.targetoptions.get("fastmath", False)
+
+
+def test_each_kind_is_announced_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(jit, "_announced", set())
+    monkeypatch.setattr(jit, "announce", lambda line: said.append(line) or len(said) > 1)  # the first time in vain
+    for kind in ("hist", "hist", "hist", "rank", "rank"):
+        jit._announce(kind, "")
+    assert said[0] == said[1] == "arboost: compiling kernels for this machine, once: " + jit.KINDS["hist"] + " ..."
+    assert said[2:] == ["arboost: compiling kernels for this machine, once: ranking ..."]
+
+
+def keeps(*types):
+    """The name of the file for a function's code and the types of its arguments."""
+
+    def same(a, b):
+        return a
+
+    return jit._file_name(jit.kernel(same), types)
+
+
+def test_the_file_is_named_for_types_and_code():
+    """Equal types have one name; types that Numba keeps apart have two, whatever they print as."""
+    row = np.dtype([("a", np.int32), ("b", np.float32)])
+    pair, couple = (collections.namedtuple(name, "x y") for name in ("pair", "couple"))
+    arrays = [np.zeros(3), np.zeros(3)[::2], np.zeros((3, 3)), np.zeros((3, 3), order="F"), np.zeros(3, np.float32)]
+    arrays += [np.zeros(3, row), np.zeros(3, np.dtype([("b", np.float32), ("a", np.int32)]))]
+    values = [*arrays, 1, 1.0, True, np.uint64(1), (1, 2), (1, 2.0), (1, 2, 3), ((1, 2), 3), pair(1, 2), couple(1, 2)]
+    fixed = np.zeros(3)
+    fixed.flags.writeable = False
+    types = [numba.typeof(value) for value in (*values, fixed)]
+    names = [keeps(each, numba.int64) for each in types]
+    assert len(set(names)) == len(names)
+    assert names == [keeps(numba.typeof(value), numba.int64) for value in (*values, fixed)]
+    assert keeps(numba.int64, numba.float64) != keeps(numba.float64, numba.int64)
+
+
+def test_a_kernel_that_compiled_code_calls_is_compiled_into_it(monkeypatch, tmp_path):
+    """Also when the kernel itself was linked from disk, where there is only machine code."""
+    monkeypatch.setenv("ARBOOST_CACHE_DIR", str(tmp_path))
+    folder = cache.KernelFolder()
+    monkeypatch.setattr(jit, "kernel_folder", lambda: folder)
+
+    def halve(x):
+        return x / 2
+
+    def check(inner):
+        assert inner(3.0) == 1.5
+        assert numba.njit(lambda x: inner(x) + 1)(3.0) == 2.5
+        assert inner(5.0) == 2.5
+
+    check(jit.kernel(halve))
+    assert list(tmp_path.rglob("*.kernel"))
+    check(jit.kernel(halve))
+
+
+# A process that compiles a kernel and prints what would be kept of it.
+PACK = """
+import numba
+from arboost.kernels import jit, linking
+def f(x):
+    return x + {k}
+kernel = jit.kernel(f)
+kernel(1.0)
+print(linking.pack(kernel.overloads[numba.float64,]).hex())
+"""
+
+
+def test_kernels_of_two_processes_do_not_meet(tmp_path):
+    """Names are unique in one process: what another one compiled may have the same names for other code."""
+    packed = []
+    for k in (1, 2):
+        run = subprocess.run(
+            [sys.executable, "-c", PACK.format(k=k)],
+            env=os.environ | {"ARBOOST_CACHE_DIR": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        packed.append(bytes.fromhex(run.stdout))
+    (_, (*_, first), *_), (_, (*_, second), *_) = (pickle.loads(each) for each in packed)
+    assert first == second, "or the test shows nothing"
+    kernel = jit.kernel(lambda x: x)
+    linked = [jit.linking.link(each, kernel, (numba.float64,)).entry_point for each in (*packed, *packed)]
+    assert [function(1.0) for function in linked] == [2.0, 3.0, 2.0, 3.0]

@@ -7,18 +7,20 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arboost.matrix import adapt as adapt_module
 from arboost.matrix import files
+from arboost.matrix import text as text_module
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime.errors import XGBoostError
 
 
-@pytest.fixture
-def write(tmp_path):
+@pytest.fixture(params=[1, 1 << 30], ids=["kernel", "python"])
+def write(request, tmp_path, monkeypatch):
+    """Writes a file that is read by kernel or line by line, whatever its size."""
+    monkeypatch.setattr(text_module, "_SMALL_BYTES", request.param)
+
     def write(text, name="data.csv"):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -98,7 +100,7 @@ def test_what_cannot_be_told(write, tmp_path):
 
 @pytest.mark.parametrize("block", [7, 1 << 22])
 def test_csv(write, block, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", block)
     data = DMatrix(write("1,2,3\n0,5,\n\n1,,7") + "?format=csv&label_column=0")
     np.testing.assert_array_equal(values(data), [[2, 3], [5, np.nan], [np.nan, 7]])
     assert data.get_label().tolist() == [1, 0, 1]
@@ -109,7 +111,7 @@ def test_csv(write, block, monkeypatch):
 @pytest.mark.parametrize("block", [16, 1 << 22])
 @pytest.mark.parametrize("kind", [DMatrix, QuantileDMatrix])
 def test_csv_with_header(write, block, kind, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", block)
     text = '\n\ny,"a ""b""",é,w\r\n1,2,NA,0.5\r\n0, 5 ,nan,1\r\n1,,7e-1,2\r\n'
     data = kind(write(b"\xef\xbb\xbf" + text.encode()), label="y", weight="w")
     assert data.feature_names == ['a "b"', "é"]
@@ -156,7 +158,7 @@ def test_bad_csv(write, text, message):
 
 
 def test_bad_line_far_down(write, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", 100)
     with pytest.raises(XGBoostError, match="line 701, column 0: 'oops'"):
         DMatrix(write("1,2\n" * 700 + "oops,3\n" + "1,2\n" * 50))
 
@@ -172,20 +174,8 @@ def test_unknown_columns(write):
         DMatrix(write("1,2\n") + "?format=csv&delimiter=ab")
 
 
-@given(
-    st.lists(
-        st.lists(st.one_of(st.none(), st.floats(width=32, allow_infinity=False)), min_size=3, max_size=3), min_size=1
-    )
-)
-def test_csv_says_what_was_written(rows):
-    table = np.array(rows, np.float64).reshape(-1, 3)
-    text = "\n".join(",".join("" if v is None or np.isnan(v) else repr(v) for v in row) for row in rows)
-    got = files._csv_numbers((text + "\n").encode(), 1, 3, ",", "x")
-    np.testing.assert_array_equal(got, table)
-
-
 def test_csv_needs_little_more_than_the_table(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", 1 << 17)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", 1 << 17)
     monkeypatch.setattr(adapt_module, "CHUNK_VALUES", 1 << 17)
     table = np.random.default_rng(0).integers(0, 1000, (60_000, 20))
     path = tmp_path / "big.csv"
@@ -308,7 +298,7 @@ def test_parquet_with_other_columns(tmp_path):
 
 @pytest.mark.parametrize("block", [5, 1 << 22])
 def test_libsvm(write, block, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", block)
     data = DMatrix(write("1 0:1.5 2:3\n0 1:2 # a comment 5:6\n\n# only\n-1.5  0:5\t1:0\n0\n", "a.libsvm"))
     assert isinstance(data.raw, SparseData)
     np.testing.assert_array_equal(
@@ -319,7 +309,7 @@ def test_libsvm(write, block, monkeypatch):
 
 @pytest.mark.parametrize("block", [5, 1 << 22])
 def test_libsvm_groups_and_weights(write, block, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(text_module, "_BLOCK_BYTES", block)
     data = DMatrix(write("1:0.5 qid:1 1:1.5 3:3\n0:2 qid:1 2:2\n1:1 qid:7 1:5\n", "a.txt") + "?format=libsvm")
     assert data.get_weight().tolist() == [0.5, 2, 1]
     assert data.get_group().tolist() == [2, 1]
@@ -372,22 +362,3 @@ def test_libsvm_options(write):
         DMatrix(path, label="y")
     assert DMatrix(path, label=[7]).get_label().tolist() == [7]
     assert QuantileDMatrix(path).num_row() == 1
-
-
-NUMBER = st.floats(width=32, allow_nan=False, allow_infinity=False)
-
-
-@given(
-    st.lists(st.tuples(NUMBER, st.dictionaries(st.integers(0, 50), NUMBER, max_size=5)), min_size=1, max_size=20),
-    st.sampled_from(["", ":w", " qid", ":w qid"]),
-)
-def test_libsvm_quick_and_slow_readers_agree(rows, extras):
-    lines = []
-    for number, (label, entries) in enumerate(rows):
-        head = f"{label!r}" + (":2.5" if ":w" in extras else "") + (f" qid:{number}" if "qid" in extras else "")
-        lines.append(" ".join([head, *(f"{index}:{value!r}" for index, value in entries.items())]))
-    text = "\n".join(lines) + "\n"
-    quick, slow = files._svm_rows(text.encode(), 1, "x"), files._svm_rows_by_line(text, 1, "x")
-    for mine, theirs in zip(quick, slow, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-        assert mine.dtype == theirs.dtype

@@ -210,10 +210,10 @@ def test_forged_values(tmp_path_factory):
         return lambda header, rest: (header, rest[: 8 * row] + int(offset).to_bytes(8, "little") + rest[8 * row + 8 :])
 
     for index in (-1, 3, 1 << 30):
-        with pytest.raises(XGBoostError, match="column indices are outside"):
+        with pytest.raises(XGBoostError, match="column indices outside"):
             load(tmp_path_factory, forged(SPARSE, with_index(index)))
     for row, offset in ((0, 1), (5, 1 << 40), (40, 5)):
-        with pytest.raises(XGBoostError, match="row offsets are wrong"):
+        with pytest.raises(XGBoostError, match="row offsets"):
             load(tmp_path_factory, forged(SPARSE, with_offset(row, offset)))
     with pytest.raises(XGBoostError, match="must be one of"):
         load(tmp_path_factory, forged(DENSE, changed(feature_types=["x", "x", "x"])))

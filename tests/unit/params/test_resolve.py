@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.params import LearnerParams, TreeParams, merge, normalize, resolve
+from arboost.params.resolve import LearnerParams, TreeParams, merge, normalize, resolve
 from arboost.params.table import ALIASES, OBJECTIVES, PARAMS
 from arboost.runtime import settings
 from arboost.runtime.errors import XGBoostError

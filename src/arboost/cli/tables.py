@@ -1,0 +1,401 @@
+"""Data for commands: CSV, Parquet and libsvm files (or stdin) as columns, and columns as a DMatrix.
+
+Text columns are categories, times are days since 1970; categories of new data are matched with the model's by name.
+"""
+
+import csv
+import io
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from arboost.cli import show
+from arboost.cli.options import FORMATS
+from arboost.runtime.errors import XGBoostError
+
+_SUFFIXES = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
+    ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
+}  # fmt: skip
+_MANY_CATEGORIES = 1000
+_DAY_SECONDS = 86400.0
+
+
+@dataclass
+class Source:
+    """A file as the user names it, and how to read it."""
+
+    path: str
+    format: str | None = None
+    delimiter: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """One of FORMATS."""
+        found = self.format or _SUFFIXES.get(Path(self.path).suffix.lower())
+        if found is None and self.path == "-":
+            found = "csv"
+        if found is None:
+            raise XGBoostError(f"{self.path}: its name does not tell its format; say --format {' or '.join(FORMATS)}.")
+        return found
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return "standard input" if self.path == "-" else self.path
+
+    @contextmanager
+    def on_disk(self) -> Iterator[str]:
+        """A path to read from; what comes from stdin is kept in a file for as long as it is needed."""
+        if self.path == "-":
+            with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
+                path = Path(folder) / f"stdin.{self.kind}"
+                path.write_bytes(sys.stdin.buffer.read())
+                yield str(path)
+            return
+        path = Path(self.path).expanduser()
+        if not path.exists():
+            raise XGBoostError(f"{self.path}: no such file.")
+        if path.is_dir():
+            raise XGBoostError(f"{self.path} is a directory: name a file.")
+        yield str(path)
+
+
+@dataclass
+class Roles:
+    """Which columns are not features, and which numbers are categories."""
+
+    target: Sequence[str] = ()
+    weight: str | None = None
+    group: str | None = None
+    base_margin: str | None = None
+    lower: str | None = None
+    upper: str | None = None
+    drop: Sequence[str] = ()
+    categories: Sequence[str] = ()
+
+    def named(self) -> list[str]:
+        """All columns that are asked for by name."""
+        single = (self.weight, self.group, self.base_margin, self.lower, self.upper)
+        return [*self.target, *(name for name in single if name), *self.drop]
+
+
+@dataclass
+class Data:
+    """Features and what belongs to their rows, in the order of the file but for rows of a group being together."""
+
+    name: str
+    features: Any  # a pyarrow table, or a DMatrix of a libsvm file
+    fields: dict[str, np.ndarray] = field(default_factory=dict)
+    target: Any = None  # a pyarrow array, or an array of numbers
+    target_names: Sequence[str] = ()
+    kept: dict[str, Any] = field(default_factory=dict)  # columns to copy into an output
+
+    @property
+    def n_rows(self) -> int:
+        return self.features.num_rows if self.is_table else self.features.num_row()
+
+    @property
+    def n_features(self) -> int:
+        return self.features.num_columns if self.is_table else self.features.num_col()
+
+    @property
+    def is_table(self) -> bool:
+        """Whether columns have names."""
+        return hasattr(self.features, "column_names")
+
+    def matrix(self, label: np.ndarray | None = None, threads: int | None = None) -> Any:
+        """The DMatrix of it."""
+        from arboost import DMatrix
+
+        if not self.is_table:
+            if label is not None:
+                self.features.set_label(label)
+            return self.features
+        return DMatrix(self.features, label, enable_categorical=True, nthread=threads, **self.fields)
+
+
+def read_columns(source: Source) -> Any:
+    """All columns of a CSV or Parquet file as a pyarrow table."""
+    pyarrow = _pyarrow()
+    try:
+        with source.on_disk() as path:
+            table = _read_parquet(path) if source.kind == "parquet" else _read_csv(source, path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise XGBoostError(f"{source.name} cannot be read as {source.kind}: {_first_line(error)}") from error
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.")
+    if not table.num_rows:
+        raise XGBoostError(f"{source.name} has no rows.")
+    return table
+
+
+def _read_parquet(path: str) -> Any:
+    import pyarrow.parquet
+
+    return pyarrow.parquet.read_table(path, memory_map=False)
+
+
+def _read_csv(source: Source, path: str) -> Any:
+    import pyarrow.csv as arrow_csv
+
+    from arboost.matrix.text import first_row
+
+    delimiter = source.delimiter or ("\t" if source.kind == "tsv" else ",")
+    has_header = first_row(path, delimiter)[1] is not None
+    table = arrow_csv.read_csv(
+        path,
+        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header),
+        parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
+        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True),
+    )
+    return table.rename_columns([name.strip() for name in table.column_names])
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise XGBoostError("Reading tables needs pyarrow: pip install 'arboost[cli]'.") from error
+    return pyarrow
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence[str] = ()) -> Data:
+    """Data to learn from or to judge a model by."""
+    if source.kind == "libsvm":
+        return _load_libsvm(source, roles)
+    table = read_columns(source)
+    roles = _resolve_numbers(table, roles)
+    if needs_target and not (roles.target or roles.lower):
+        raise XGBoostError(f"Say which column to predict: --target NAME. Columns: {_listed(table.column_names)}.")
+    _check_columns(source, table, [*roles.named(), *roles.categories, *keep])
+    if needs_target:
+        table = _with_target(source, table, roles.target)
+    if roles.group:
+        table = _together(table, roles.group)
+    taken = set(roles.named())
+    features = table.select([name for name in table.column_names if name not in taken])
+    if not features.num_columns:
+        raise XGBoostError(f"{source.name} has no columns left to learn from.")
+    prepared = _prepared(features, roles.categories)
+    return _data(source, table, prepared, roles, keep)
+
+
+def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: bool, keep: Sequence[str] = ()) -> Data:
+    """Data with the columns that a model knows, in any order; further columns are passed over."""
+    wanted = booster.feature_names
+    if source.kind == "libsvm" or wanted is None:
+        return load(source, roles, needs_target, keep)
+    table = read_columns(source)
+    roles = _resolve_numbers(table, roles)
+    missing = [name for name in wanted if name not in table.column_names]
+    if missing:
+        some = "a column" if len(missing) == 1 else f"{len(missing)} columns"
+        raise XGBoostError(
+            f"{source.name} lacks {some} that the model needs: {_listed(missing)}. "
+            f"It has: {_listed(table.column_names)}."
+        )
+    _check_columns(source, table, [*roles.named(), *keep])
+    if needs_target:
+        table = _with_target(source, table, roles.target)
+    if roles.group:
+        table = _together(table, roles.group)
+    kinds = dict(zip(wanted, booster.feature_types or ["float"] * len(wanted)))
+    categorical = [name for name in wanted if kinds[name] == "c"]
+    features = _prepared(table.select(wanted), categorical)
+    for name in wanted:
+        if kinds[name] != "c" and _pyarrow().types.is_dictionary(features.schema.field(name).type):
+            example = next(value.as_py() for value in features.column(name) if value.is_valid)
+            raise XGBoostError(f"{source.name}: column {name!r} has text ({example!r}); the model knows it as numbers.")
+    _note_unseen(source, features, categorical, booster)
+    return _data(source, table, features, roles, keep)
+
+
+def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any) -> None:
+    """Say which categories the model has never seen."""
+    if not categorical:
+        return
+    known = dict(booster.get_categories(export_to_arrow=True).to_arrow())
+    for name in categorical:
+        if known.get(name) is not None:
+            have = set(features.column(name).unique().to_pylist()) - {None}
+            new = sorted(have - set(known[name].to_pylist()))
+            if new:
+                show.note(
+                    f"{source.name}: {name!r} has categories unknown to the model, taken as missing: {_listed(new)}"
+                )
+
+
+def _load_libsvm(source: Source, roles: Roles) -> Data:
+    from arboost import DMatrix
+
+    if roles.named():
+        raise XGBoostError(f"{source.name}: a libsvm file has no named columns; its first number is the label.")
+    with source.on_disk() as path:
+        matrix = DMatrix(f"{path}?format=libsvm")
+    return Data(source.name, matrix, {}, matrix.get_label())
+
+
+def _resolve_numbers(table: Any, roles: Roles) -> Roles:
+    """Columns by number (0 is the first, -1 the last) become names, where no column is called so."""
+
+    def name_of(given: str | None) -> str | None:
+        if given is None or given in table.column_names:
+            return given
+        try:
+            return table.column_names[int(given)]
+        except (ValueError, IndexError):
+            return given
+
+    def names_of(given: Sequence[str]) -> list[str]:
+        return [str(name_of(name)) for name in given]
+
+    return Roles(
+        names_of(roles.target), name_of(roles.weight), name_of(roles.group), name_of(roles.base_margin),
+        name_of(roles.lower), name_of(roles.upper), names_of(roles.drop), names_of(roles.categories),
+    )  # fmt: skip
+
+
+def _check_columns(source: Source, table: Any, names: Sequence[str]) -> None:
+    from arboost.params.spec import closest
+
+    for name in names:
+        if name not in table.column_names:
+            hint = closest(name, table.column_names)
+            raise XGBoostError(f"{source.name} has no column {name!r}.{hint} Columns: {_listed(table.column_names)}.")
+
+
+def _listed(names: Sequence[Any], most: int = 12) -> str:
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def _with_target(source: Source, table: Any, target: Sequence[str]) -> Any:
+    """The rows that have a target."""
+    import pyarrow.compute as compute
+
+    for name in target:
+        column = table.column(name)
+        if column.null_count:
+            show.note(f"{source.name}: {column.null_count:,} rows without a target are left out.")
+            table = table.filter(compute.is_valid(column))
+    if not table.num_rows:
+        raise XGBoostError(f"{source.name} has no row with a target.")
+    return table
+
+
+def _together(table: Any, group: str) -> Any:
+    """Rows of a group one after the other: groups in order of their first row, rows in theirs."""
+    codes = table.column(group).combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    if (np.diff(codes) >= 0).all():
+        return table
+    return table.take(np.argsort(codes, kind="stable"))
+
+
+def _prepared(table: Any, categories: Sequence[str]) -> Any:
+    """Every column a number or a category."""
+    arrays = [_prepared_column(name, table.column(name), name in categories) for name in table.column_names]
+    return _pyarrow().table(arrays, names=table.column_names)
+
+
+def _prepared_column(name: str, column: Any, is_category: bool) -> Any:
+    pyarrow = _pyarrow()
+    types, kind = pyarrow.types, column.type
+    if types.is_dictionary(kind):
+        return column if types.is_string(kind.value_type) or types.is_large_string(kind.value_type) else (
+            column.cast(pyarrow.string()).dictionary_encode()
+        )  # fmt: skip
+    if is_category or types.is_string(kind) or types.is_large_string(kind):
+        coded = column.cast(pyarrow.string()).combine_chunks().dictionary_encode()
+        n_values = len(coded.dictionary)
+        if not is_category and n_values > _MANY_CATEGORIES and n_values > len(column) // 2:
+            show.note(f"{name!r} has {n_values:,} different texts in {len(column):,} rows. An id? Then: --drop {name}")
+        return coded
+    if types.is_temporal(kind) and not types.is_duration(kind):
+        if types.is_time(kind):
+            raise XGBoostError(f"Column {name!r} has times of day, which have no meaning here: --drop {name}.")
+        stamps = column.cast(pyarrow.timestamp("us")).cast(pyarrow.int64()).to_numpy(zero_copy_only=False)
+        days = np.where(column.is_null().to_numpy(), np.nan, np.asarray(stamps, np.float64) / (1e6 * _DAY_SECONDS))
+        return pyarrow.array(days)
+    if types.is_null(kind) or types.is_decimal(kind):
+        return column.cast(pyarrow.float64())
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+        raise XGBoostError(f"Column {name!r} holds {kind}, which no tree can split: --drop {name}.")
+    return column
+
+
+def _fields(table: Any, roles: Roles) -> dict[str, np.ndarray]:
+    """Arguments of DMatrix besides the label."""
+    found = {
+        "weight": roles.weight, "base_margin": roles.base_margin,
+        "label_lower_bound": roles.lower, "label_upper_bound": roles.upper,
+    }  # fmt: skip
+    fields = {name: _numbers(column, table.column(column)) for name, column in found.items() if column}
+    if roles.group:
+        codes = table.column(roles.group).combine_chunks().dictionary_encode().indices
+        fields["qid"] = codes.to_numpy(zero_copy_only=False)
+    return fields
+
+
+def _data(source: Source, table: Any, features: Any, roles: Roles, keep: Sequence[str]) -> Data:
+    kept = {name: table.column(name) for name in keep}
+    return Data(source.name, features, _fields(table, roles), _target(table, roles.target), roles.target, kept)
+
+
+def _target(table: Any, target: Sequence[str]) -> Any:
+    if len(target) > 1:
+        return np.column_stack([_numbers(name, table.column(name)) for name in target])
+    return table.column(target[0]) if target else None
+
+
+def _numbers(name: str, column: Any) -> np.ndarray:
+    pyarrow = _pyarrow()
+    try:
+        return column.cast(pyarrow.float64()).to_numpy()
+    except pyarrow.ArrowException:
+        raise XGBoostError(f"Column {name!r} holds {column.type}; numbers are expected.") from None
+
+
+def write_columns(path: str, columns: dict[str, Any]) -> None:
+    """Columns to a CSV or Parquet file by its suffix, or as CSV to stdout."""
+    table = _pyarrow().table(columns)
+    if path == "-":
+        sys.stdout.buffer.write(_csv_bytes(table, ","))
+        sys.stdout.buffer.flush()
+        return
+    target = Path(path).expanduser()
+    if target.suffix.lower() in (".parquet", ".pq"):
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(table, target)
+    else:
+        target.write_bytes(_csv_bytes(table, "\t" if target.suffix.lower() in (".tsv", ".tab") else ","))
+
+
+def _csv_bytes(table: Any, mark: str) -> bytes:
+    """CSV with quotes only if some text needs them."""
+    pyarrow = _pyarrow()
+    import pyarrow.csv as arrow_csv
+
+    header = io.StringIO()
+    csv.writer(header, delimiter=mark, lineterminator="\n").writerow(table.column_names)
+    for style in ("none", "needed"):
+        stream = pyarrow.BufferOutputStream()
+        options = arrow_csv.WriteOptions(include_header=False, delimiter=mark, quoting_style=style)
+        try:
+            arrow_csv.write_csv(table, stream, options)
+            break
+        except pyarrow.ArrowInvalid:  # a text with a quote, a delimiter or a line end in it
+            continue
+    return header.getvalue().encode() + stream.getvalue().to_pybytes()

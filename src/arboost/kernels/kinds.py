@@ -1,0 +1,35 @@
+"""What kernels are for: the words of `python -m arboost compile`, and of the line that announces a compilation."""
+
+KINDS = {
+    "hist": "training (hist), prediction and metrics",
+    "approx": "approximate split finding (approx)",
+    "categories": "categorical features and monotone constraints",
+    "exact": "exact split finding (exact)",
+    "linear": "linear models (gblinear)",
+    "rank": "ranking",
+    "shap": "contributions of features (SHAP)",
+    "survival": "survival analysis",
+    "text": "files of text",
+    "update": "updating trees",
+    "vector": "trees with several targets",
+}
+
+# Modules whose kernels no fit needs but those of one kind; all others belong to hist.
+_KIND_OF_MODULE = {
+    "candidates": "exact",
+    "exact": "exact",
+    "linear": "linear",
+    "local_proposals": "approx",
+    "rank": "rank",
+    "rebin": "approx",
+    "refresh": "update",
+    "shap": "shap",
+    "summary": "approx",
+    "survival": "survival",
+    "text": "text",
+}
+
+
+def kind_of(module: str) -> str:
+    """The kind of the kernels of a module, by its full name."""
+    return _KIND_OF_MODULE.get(module.rpartition(".")[2], "hist")

@@ -1,0 +1,429 @@
+"""Commands on real files: what is learned from them, what comes out, and what is said when something is wrong."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("rich_click")
+pytest.importorskip("pyarrow")
+
+import arboost as xgb
+from arboost import cli
+
+N_ROWS = 300
+
+
+def table(seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(N_ROWS),
+            "city": rng.choice(["Rome", "Paris", "Oslo", None], N_ROWS),
+            "age": rng.integers(18, 80, N_ROWS),
+            "pay": rng.normal(3000, 900, N_ROWS).round(2),
+        }
+    )
+    frame.loc[frame.index % 11 == 0, "pay"] = np.nan
+    score = (frame.city == "Oslo") * 1.5 + (frame.age - 45) / 20 + (frame.pay.fillna(3000) - 3000) / 900
+    score += rng.normal(0, 0.3, N_ROWS)
+    frame["label"] = np.where(score > 0.4, "rich", "poor")
+    frame["three"] = np.digitize(score, [-0.5, 1]) + 1
+    frame["score"] = score.round(4)
+    return frame
+
+
+LABELS = ["label", "three", "score"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    for target in LABELS:
+        table().drop(columns=[name for name in LABELS if name != target]).to_csv(f"{target}.csv", index=False)
+    return tmp_path
+
+
+def run(*arguments, status=0):
+    assert cli.main([str(a) for a in arguments]) == status
+    return status
+
+
+def answer(capsys, *arguments, status=0):
+    """The JSON object that a command prints."""
+    run(*arguments, "--json", status=status)
+    return json.loads(capsys.readouterr().out)
+
+
+def train(target, *more, model="m.json"):
+    run("train", f"{target}.csv", "--target", target, "--drop", "id", "--model", model, "-n", 10, "-q", *more)
+
+
+# ---- train ----
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "objective", "classes"),
+    [
+        ("label", "binary", "binary:logistic", ["poor", "rich"]),
+        ("three", "multiclass", "multi:softprob", [1, 2, 3]),
+        ("score", "regression", "reg:squarederror", None),
+    ],
+)
+def test_the_task_is_found_from_the_target(folder, capsys, target, task, objective, classes):
+    found = answer(capsys, "train", f"{target}.csv", "--target", target, "--model", "m.json", "-n", 5, "--drop", "id")
+    assert (found["task"], found["objective"], found["classes"]) == (task, objective, classes)
+    assert found["rows"] == {"train": 240, "valid": 60} and found["features"] == 3
+    assert set(found["metrics"]) == {"train", "valid"}
+    booster = xgb.Booster(model_file="m.json")
+    assert booster.num_boosted_rounds() == 5
+    assert booster.feature_names == ["city", "age", "pay"]
+
+
+def test_the_model_is_the_one_of_the_library(folder):
+    train("score", "--split", 0, "--eta", 0.1, "--max_depth", 3, "--lambda", 2)
+    frame = table().astype({"city": "category"})
+    data = xgb.DMatrix(frame[["city", "age", "pay"]], frame["score"], enable_categorical=True)
+    params = {"eta": 0.1, "max_depth": 3, "reg_lambda": 2}
+    own = xgb.train(params, data, 10)
+    np.testing.assert_array_equal(xgb.Booster(model_file="m.json").predict(data), own.predict(data))
+
+
+def test_text_is_for_people(folder, capsys):
+    run("train", "label.csv", "-t", "label", "--drop", "id", "-m", "m.json", "-n", 5)
+    shown = capsys.readouterr().out
+    for words in ("240 to learn from, 60 held out", "1 of them categorical", "poor, rich", "accuracy", "m.json"):
+        assert words in shown
+    run("train", "label.csv", "-t", "label", "-m", "m.json", "-n", 2, "--quiet")
+    assert capsys.readouterr().out == ""
+
+
+def test_early_stopping_refit_metrics_and_resume(folder, capsys):
+    options = ("train", "label.csv", "-t", "label", "--drop", "id", "-m", "m.json")
+    stopped = answer(capsys, *options, "--early-stopping", 5, "--metrics", "metrics.json")
+    assert stopped["best_iteration"] + 6 == stopped["rounds"] < 1000
+    history = json.loads((folder / "metrics.json").read_text())["history"]
+    assert len(history["valid"]["logloss"]) == stopped["rounds"]
+    refit = answer(capsys, *options, "--early-stopping", 5, "--refit")
+    assert refit["rounds"] == stopped["best_iteration"] + 1
+    more = answer(capsys, *options, "-n", 3, "--resume", "m.json")
+    assert more["rounds"] == refit["rounds"] + 3
+    run(*options, "--early-stopping", 5, "--split", 0, status=2)
+    assert "needs held-out rows" in capsys.readouterr().err
+
+
+def test_held_out_file_weights_and_seed(folder, capsys):
+    frame = table(1).assign(w=np.linspace(0.5, 2, N_ROWS)).drop(columns=["three", "score"])
+    frame.to_csv("a.csv", index=False)
+    frame.iloc[:50, ::-1].to_csv("b.csv", index=False)  # columns in another order
+    options = ("train", "a.csv", "-t", "label", "--drop", "id", "--weight", "w", "-m", "m.json", "-n", 5)
+    found = answer(capsys, *options, "--valid", "b.csv")
+    assert found["rows"] == {"train": 300, "valid": 50} and found["features"] == 3
+    first, same, other = (answer(capsys, *options, "--seed", seed)["metrics"] for seed in (1, 1, 2))
+    assert first == same != other
+
+
+def test_configuration_in_toml_and_json(folder, capsys):
+    (folder / "c.toml").write_text('target = "label"\nrounds = 4\ndrop = ["id"]\n[params]\neta = 0.05\nmax-depth = 2\n')
+    found = answer(capsys, "train", "label.csv", "--config", "c.toml", "-m", "m.json")
+    assert found["rounds"] == 4 and found["features"] == 3
+    assert found["parameters"] == {"objective": "binary:logistic", "eta": 0.05, "max_depth": 2}
+    (folder / "c.json").write_text(json.dumps({"target": "label", "rounds": 4, "eval_metric": ["auc", "logloss"]}))
+    found = answer(capsys, "train", "label.csv", "-c", "c.json", "-n", 2, "-m", "m.json")
+    assert found["rounds"] == 2 and found["parameters"]["eval_metric"] == ["auc", "logloss"]
+    (folder / "c.toml").write_text("max_dept = 2\n")
+    run("train", "label.csv", "-c", "c.toml", status=2)
+    assert "unknown name 'max_dept'" in capsys.readouterr().err
+    (folder / "c.toml").write_text("max_depth = = 2\n")
+    run("train", "label.csv", "-c", "c.toml", status=2)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "tsv", "libsvm", "txt"])
+def test_formats(folder, capsys, suffix):
+    frame = table()[["age", "pay", "score"]]
+    path, more = f"t.{suffix}", ["--target", "score"]
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    elif suffix == "libsvm":
+        rows = [f"{r.score:g} 0:{r.age:g} 1:{r.pay:g}" for r in frame.fillna(0).itertuples()]
+        (folder / path).write_text("\n".join(rows))
+        more = []
+    else:
+        frame.to_csv(path, sep="\t" if suffix == "tsv" else ";", index=False)
+        more += ["--format", "csv", "--delimiter", ";"] if suffix == "txt" else []
+    found = answer(capsys, "train", path, *more, "-m", "m.json", "-n", 3)
+    assert (found["task"], found["features"]) == ("regression", 2)
+    run("predict", path, *(more if suffix == "txt" else [])[2:], "-m", "m.json", "-o", "p.csv")
+    assert len(pd.read_csv("p.csv")) == N_ROWS
+
+
+def test_file_without_header_and_columns_by_number(folder, capsys):
+    table()[["age", "pay", "score"]].to_csv("bare.csv", index=False, header=False)
+    found = answer(capsys, "train", "bare.csv", "--target", "-1", "-m", "m.json", "-n", 3)
+    assert found["target"] == ["f2"] and found["features"] == 2
+
+
+def test_ranking_keeps_groups_whole(folder, capsys):
+    frame = table()[["age", "pay", "three"]].assign(q=[f"q{i % 30}" for i in range(N_ROWS)])  # rows of groups apart
+    frame.to_csv("rank.csv", index=False)
+    found = answer(capsys, "train", "rank.csv", "-t", "three", "--group", "q", "-m", "m.json", "-n", 5)
+    assert found["task"] == "ranking" and found["objective"] == "rank:ndcg"
+    assert found["rows"] == {"train": 240, "valid": 60}
+    assert 0.5 < found["metrics"]["valid"]["ndcg"] <= 1
+    scores = answer(capsys, "evaluate", "rank.csv", "-t", "three", "--group", "q", "-m", "m.json")["metrics"]
+    assert scores["ndcg"] > 0.7
+
+
+def test_several_targets_and_other_objectives(folder, capsys):
+    table()[["age", "pay", "score", "three"]].to_csv("two.csv", index=False)
+    found = answer(capsys, "train", "two.csv", "-t", "score", "-t", "three", "-m", "m.json", "-n", 3)
+    assert found["target"] == ["score", "three"]
+    run("predict", "two.csv", "-m", "m.json", "-o", "p.csv")
+    assert list(pd.read_csv("p.csv")) == ["prediction_0", "prediction_1"]
+    found = answer(capsys, "train", "two.csv", "-t", "three", "-m", "m.json", "-n", 3, "--objective", "count:poisson")
+    assert (found["task"], found["objective"]) == ("regression", "count:poisson")
+    found = answer(capsys, "train", "two.csv", "-t", "three", "-m", "m.json", "-n", 3, "--task", "regression")
+    assert found["objective"] == "reg:squarederror"
+
+
+def test_structured_parameters(folder, capsys):
+    """Constraints by name and lists of numbers, as flags and in a configuration."""
+    options = ("train", "score.csv", "-t", "score", "--drop", "id", "-m", "m.json", "-n", 3)
+    flags = ("--monotone-constraints", '{"age": 1}', "--interaction-constraints", '[["age", "pay"]]')
+    found = answer(capsys, *options, *flags, "--objective", "reg:quantileerror", "--quantile-alpha", "[0.1, 0.9]")
+    assert "quantile" in found["metrics"]["valid"]
+    (folder / "c.toml").write_text(
+        'objective = "reg:quantileerror"\nquantile_alpha = [0.1, 0.9]\n'
+        'monotone_constraints = {age = 1}\ninteraction_constraints = [["age", "pay"]]\n'
+    )
+    assert answer(capsys, *options, "-c", "c.toml")["metrics"] == found["metrics"]
+    run("predict", "score.csv", "-m", "m.json", "-o", "p.csv")
+    assert list(pd.read_csv("p.csv")) == ["prediction_0", "prediction_1"]
+
+
+def test_categories_times_and_truth_values(folder, capsys):
+    frame = table()[["age", "label"]].assign(
+        zone=np.arange(N_ROWS) % 3, day=pd.date_range("2020-01-01", periods=N_ROWS), flag=np.arange(N_ROWS) % 2 == 0
+    )
+    frame.to_csv("kinds.csv", index=False)
+    run("train", "kinds.csv", "-t", "label", "--categories", "zone", "-m", "m.json", "-n", 3, "-q")
+    types = dict(zip(*(getattr(xgb.Booster(model_file="m.json"), name) for name in ("feature_names", "feature_types"))))
+    assert types == {"age": "int", "zone": "c", "day": "float", "flag": "i"}
+    run("predict", "kinds.csv", "-m", "m.json", "-o", "p.csv")
+    found = answer(capsys, "train", "kinds.csv", "-t", "flag", "--drop", "label,day", "-m", "m.json", "-n", 3)
+    assert found["classes"] == ["False", "True"] and found["features"] == 2
+
+
+# ---- predict, evaluate, explain ----
+
+
+def test_predictions_have_names_and_order(folder):
+    train("label")
+    shuffled = table(2).iloc[:, ::-1]
+    shuffled.to_csv("new.csv", index=False)
+    run("predict", "new.csv", "--model", "m.json", "--out", "p.csv", "--keep", "id")
+    found = pd.read_csv("p.csv")
+    assert list(found) == ["id", "prediction", "p(poor)", "p(rich)"]
+    assert found["id"].tolist() == shuffled["id"].tolist()
+    assert set(found["prediction"]) == {"poor", "rich"}
+    booster = xgb.Booster(model_file="m.json")
+    frame = shuffled[booster.feature_names].astype({"city": "category"})
+    own = booster.predict(xgb.DMatrix(frame, enable_categorical=True))
+    np.testing.assert_allclose(found["p(rich)"], own, rtol=1e-6)
+    assert ((found["prediction"] == "rich") == (own > 0.5)).all()
+
+
+def test_class_numbers_come_back(folder):
+    train("three")
+    run("predict", "three.csv", "-m", "m.json", "-o", "p.parquet")
+    found = pd.read_parquet("p.parquet")
+    assert set(found["prediction"]) <= {1, 2, 3} and found["prediction"].dtype == np.int64
+    np.testing.assert_allclose(found[["p(1)", "p(2)", "p(3)"]].sum(axis=1), 1, rtol=1e-5)
+    run("predict", "three.csv", "-m", "m.json", "-o", "v.csv", "--kind", "value")
+    assert list(pd.read_csv("v.csv")) == ["prediction"]
+    run("predict", "three.csv", "-m", "m.json", "-o", "v.csv", "--kind", "margin", "--rounds", 2)
+    assert list(pd.read_csv("v.csv")) == ["margin_0", "margin_1", "margin_2"]
+
+
+def test_names_with_commas_and_quotes_survive(folder):
+    names = np.array(['a, "b"', "c\nd"])
+    table().assign(label=lambda t: names[(t.label == "rich") * 1]).drop(columns=["three", "score"]).to_csv("odd.csv")
+    run("train", "odd.csv", "-t", "label", "--drop", "0,id", "-m", "m.json", "-n", 3, "-q")
+    run("predict", "odd.csv", "-m", "m.json", "-o", "p.csv")
+    found = pd.read_csv("p.csv")
+    assert set(found["prediction"]) <= set(names.tolist())
+    assert list(found)[1:] == [f"p({name})" for name in names]
+
+
+def test_new_categories_and_numbers_as_text(folder, capsys):
+    frame = table().assign(city=np.arange(N_ROWS) % 3)
+    frame.drop(columns=["three", "score", "id"]).to_csv("n.csv", index=False)
+    run("train", "n.csv", "-t", "label", "--categories", "city", "-m", "m.json", "-n", 5, "-q")
+    frame.assign(city=frame.city + 1).to_csv("new.csv", index=False)
+    run("predict", "new.csv", "-m", "m.json", "-o", "p.csv")
+    assert "'city' has categories unknown to the model, taken as missing: 3" in capsys.readouterr().err
+    frame.assign(age="old").to_csv("new.csv", index=False)
+    run("predict", "new.csv", "-m", "m.json", "-o", "p.csv", status=1)
+    assert "column 'age' has text ('old'); the model knows it as numbers" in " ".join(capsys.readouterr().err.split())
+
+
+def test_models_of_python_and_of_xgboost(folder):
+    theirs = pytest.importorskip("xgboost")
+    frame = table()
+    for module in (xgb, theirs):
+        data = module.DMatrix(frame[["age", "pay"]], frame["three"] - 1)
+        module.train({"objective": "multi:softprob", "num_class": 3}, data, 3).save_model("other.json")
+        run("predict", "three.csv", "-m", "other.json", "-o", "p.csv")
+        assert set(pd.read_csv("p.csv")["prediction"]) <= {0, 1, 2}
+    train("label")
+    assert theirs.Booster(model_file="m.json").num_boosted_rounds() == 10
+
+
+def test_evaluate(folder, capsys):
+    train("label")
+    found = answer(capsys, "evaluate", "label.csv", "--target", "label", "--model", "m.json")
+    booster, frame = xgb.Booster(model_file="m.json"), table().astype({"city": "category"})
+    own = booster.predict(xgb.DMatrix(frame[booster.feature_names], enable_categorical=True)) > 0.5
+    assert found["metrics"]["accuracy"] == pytest.approx(np.mean(own == (frame.label == "rich")))
+    assert np.trace(found["confusion"]) == round(found["metrics"]["accuracy"] * N_ROWS)
+    assert answer(capsys, "evaluate", "label.csv", "--model", "m.json") == found  # the model knows its target
+    table().assign(label="middle").to_csv("odd.csv", index=False)
+    run("evaluate", "odd.csv", "-m", "m.json", status=1)
+    assert "classes that the model was not trained on: middle" in " ".join(capsys.readouterr().err.split())
+    train("score")
+    scores = answer(capsys, "evaluate", "score.csv", "-m", "m.json")["metrics"]
+    residual = table().score - xgb.Booster(model_file="m.json").predict(
+        xgb.DMatrix(frame[["city", "age", "pay"]], enable_categorical=True)
+    )
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(residual**2)), rel=1e-5)
+    assert scores["r2"] == pytest.approx(1 - np.mean(residual**2) / np.var(table().score), rel=1e-4)
+
+
+def test_explain_adds_up(folder, capsys):
+    pytest.importorskip("matplotlib")
+    train("label")
+    found = answer(capsys, "explain", "label.csv", "-m", "m.json", "-o", "s.csv", "--plot", "s.png")
+    assert set(found["mean_abs_shap"]) == {"city", "age", "pay"}
+    run("predict", "label.csv", "-m", "m.json", "--kind", "margin", "-o", "p.csv")
+    np.testing.assert_allclose(pd.read_csv("s.csv").sum(axis=1), pd.read_csv("p.csv")["margin"], atol=1e-4)
+    assert (folder / "s.png").read_bytes().startswith(b"\x89PNG")
+    train("three")
+    run("explain", "three.csv", "-m", "m.json", "-o", "s.csv", "--plot", "s.svg", "--rows", 20)
+    assert pd.read_csv("s.csv").shape == (20, 12)
+
+
+# ---- cv ----
+
+
+def test_cv_is_the_one_of_the_library(folder, capsys):
+    found = answer(capsys, "cv", "score.csv", "--target", "score", "--drop", "id", "-n", 8, "--folds", 4, "-o", "h.csv")
+    frame = table().astype({"city": "category"})
+    data = xgb.DMatrix(frame[["city", "age", "pay"]], frame["score"], enable_categorical=True)
+    own = xgb.cv({}, data, 8, nfold=4, as_pandas=False)
+    assert found["history"] == own and found["rounds"] == 8
+    best = int(np.argmin(own["test-rmse-mean"]))
+    assert found["metrics"]["test-rmse"]["best_round"] == best + 1
+    assert len(pd.read_csv("h.csv")) == 8
+    run("cv", "label.csv", "--target", "label", "-n", 3)
+    assert "5 folds x 3 rounds" in capsys.readouterr().out
+
+
+# ---- pipes and faults ----
+
+
+def shell(*arguments, **options):
+    return subprocess.run([sys.executable, "-m", "arboost", *arguments], capture_output=True, check=False, **options)
+
+
+def test_pipes(folder):
+    text = (folder / "label.csv").read_bytes()
+    made = shell("train", "-", "--target", "label", "--drop", "id", "-m", "m.json", "-n", "3", "--json", input=text)
+    assert made.returncode == 0 and json.loads(made.stdout)["rounds"] == 3
+    found = shell("predict", "-", "--model", "m.json", input=text)
+    assert found.returncode == 0 and found.stderr == b""
+    assert len(pd.read_csv(io.BytesIO(found.stdout))) == N_ROWS
+
+
+def test_errors_have_no_traceback_and_a_status(folder):
+    failed = shell("train", "label.csv", "--target", "labl")
+    assert failed.returncode == 1 and b"Traceback" not in failed.stderr
+    assert b'Did you mean "label"' in failed.stderr
+    failed = shell("train", "label.csv", "--max-depth", "-3")
+    assert failed.returncode == 2 and b"Traceback" not in failed.stderr and b"max_depth" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["train", "nothing.csv", "-t", "y"], 1, "nothing.csv: no such file"),
+        (["train", ".", "-t", "y", "--format", "csv"], 1, "is a directory"),
+        (["train", "label.csv"], 1, "Say which column to predict"),
+        (["train", "label.csv", "-t", "label", "--drop", "nope"], 1, "has no column 'nope'"),
+        (["train", "label.csv", "-t", "label", "-m", "no/such/m.json"], 2, "there is no folder"),
+        (["train", "label.csv", "-t", "label", "-m", "m.txt"], 2, "saved as .json or .ubj"),
+        (["train", "label.csv", "-t", "label", "--task", "regression"], 1, "has text in it"),
+        (["train", "three.csv", "-t", "three", "--objective", "binary:logistic"], 1, "has 3 classes"),
+        (["train", "label.csv", "-t", "label", "--eta", "fast"], 2, "eta"),
+        (["train", "bad.csv", "-t", "y"], 1, "cannot be read as csv"),
+        (["train", "bad.parquet", "-t", "y"], 1, "cannot be read as parquet"),
+        (["train", "bad.libsvm"], 1, "line 1"),
+        (["train", "one.csv", "-t", "y"], 1, "nothing to learn"),
+        (["train", "twice.csv", "-t", "y"], 1, "two columns named 'a'"),
+        (["train", "alone.csv", "-t", "y"], 1, "no columns left"),
+        (["predict", "label.csv", "-m", "nothing.json"], 2, "does not exist"),
+        (["predict", "label.csv", "-m", "bad.csv"], 1, ""),
+        (["predict", "score.csv", "-m", "m.json", "--keep", "nope"], 1, "has no column 'nope'"),
+        (["predict", "alone.csv", "-m", "m.json"], 1, "lacks 3 columns that the model needs: city, age, pay"),
+        (["cv", "alone.csv", "-t", "y"], 1, "no columns left"),
+        (["dump", "m.json", "--tree", "99"], 2, "trees 0 to 9"),
+        (["convert", "m.json", "m.pmml"], 2, "told by the suffix"),
+        (["plot", "m.json", "-o", "p.gif"], 1, "told by the suffix"),
+        (["plot", "m.json", "--kind", "metric"], 1, "has no scores of training"),
+        (["trace"], 2, "--example"),
+        (["bench", "three.csv", "-t", "three"], 1, "cannot be compared"),
+        (["bench", "--peers", "catbost"], 1, "Unknown library"),
+    ],
+)  # fmt: skip
+def test_faults_are_named(folder, capsys, arguments, status, message):
+    (folder / "bad.csv").write_text("a,y\n1,2\n3\n")
+    (folder / "bad.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    (folder / "bad.libsvm").write_text("1 x:2\n")
+    (folder / "one.csv").write_text("a,y\n" + "1,c\n" * 60)
+    (folder / "twice.csv").write_text("a,a,y\n1,2,3\n")
+    (folder / "alone.csv").write_text("y\n" + "1\n2\n" * 40)
+    if "m.json" in arguments and arguments[0] != "train":
+        train("label")
+    run(*arguments, status=status)
+    captured = capsys.readouterr()
+    shown = " ".join(captured.err.replace("│", " ").split())
+    assert message in shown and "Traceback" not in shown
+    if arguments[0] in ("train", "predict", "cv"):
+        assert "error" in answer(capsys, *arguments, status=status)
+
+
+def test_rows_without_a_target_are_left_out(folder, capsys):
+    frame = table()[["age", "pay", "label"]]
+    frame.loc[:9, "label"] = None
+    frame.to_csv("holes.csv", index=False)
+    found = answer(capsys, "train", "holes.csv", "-t", "label", "-m", "m.json", "-n", 2)
+    assert sum(found["rows"].values()) == N_ROWS - 10
+
+
+def test_an_interrupt_keeps_the_finished_rounds(folder, monkeypatch, capsys):
+    from arboost.cli import show
+
+    class Stop(xgb.callback.TrainingCallback):
+        def after_iteration(self, model, epoch, evals_log):
+            if epoch == 4:
+                raise KeyboardInterrupt
+            return False
+
+    monkeypatch.setattr(show, "rounds_bar", lambda n, shown: Stop())
+    run("train", "label.csv", "-t", "label", "-m", "m.json", "-n", 50, "-q", status=130)
+    assert "finished rounds are saved: m.json" in " ".join(capsys.readouterr().err.split())
+    run("predict", "label.csv", "-m", "m.json", "-o", "p.csv")
