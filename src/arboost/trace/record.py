@@ -15,12 +15,12 @@ import numpy as np
 from arboost.booster import Booster
 from arboost.config import config_context
 from arboost.kernels.scalar import MIN_GAIN
+from arboost.levels.quantize import quantize
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import TreeParams
 from arboost.trace.parts import Candidate, Node, Round, Run, Tree
 from arboost.trace.search import Columns, Sums
 from arboost.tree import model
-from arboost.levels.quantize import quantize
 
 _SHOWN = (
     "reg_lambda", "gamma", "eta", "max_depth", "min_child_weight", "reg_alpha", "max_delta_step", "max_leaves",

@@ -10,9 +10,9 @@ import numpy as np
 
 from arboost.kernels.cpu import candidates as ops
 from arboost.kernels.scalar import MIN_GAIN
+from arboost.levels.quantize import QuantizedGradients
 from arboost.params.resolve import TreeParams
 from arboost.trace.parts import Candidate
-from arboost.levels.quantize import QuantizedGradients
 
 _GAP = np.float32(1e-6)  # how far a threshold lies beyond a value that has no neighbour
 

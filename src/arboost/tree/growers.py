@@ -61,7 +61,6 @@ class HistogramGrower(Grower):
         super().set_params(params)
         self._histograms.set_category_limits(params.max_cat_to_onehot, params.max_cat_threshold)
 
-
     def set_weights(self, grown: GrownTree, gradients: VectorGradients) -> None:
         """Give a tree, all of whose rows were parted, the weights that other gradients than its own ask for.
 

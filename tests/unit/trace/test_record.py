@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import arboost
+from arboost.levels.quantize import quantize
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.trace import Trace
 from arboost.trace.parts import REASONS, VERDICTS
 from arboost.trace.record import TraceMismatch, _NodeReader
 from arboost.trace.search import Columns, Sums
-from arboost.levels.quantize import quantize
 
 OBJECTIVES = ["reg:squarederror", "binary:logistic", "multi:softprob", "reg:absoluteerror", "count:poisson"]
 
