@@ -17,6 +17,7 @@ TREE_OBJECTIVES = (
     "binary:logitraw", "binary:hinge", "count:poisson", "reg:gamma", "reg:tweedie", "multi:softmax", "multi:softprob",
     "rank:ndcg", "rank:pairwise", "rank:map", "survival:cox", "survival:aft", "several targets", "several labels",
 )  # fmt: skip
+_CUSTOM = ("reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax")
 OURS_ALONE = frozenset({"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha"})
 
 
@@ -35,6 +36,7 @@ class Draw:
     more_params: dict[str, Any] = field(default_factory=dict)  # with these instead
     process_type: str = "default"  # "update": the first round is refreshed afterwards
     is_quantile: bool = False
+    is_custom: bool = False  # gradients come from a function of the user's
     notes: set[str] = field(default_factory=set)  # what besides parameters is special about it, in words of messages
 
     @property
@@ -43,11 +45,18 @@ class Draw:
 
     def __str__(self) -> str:
         matrix = "QuantileDMatrix" if self.is_quantile else "DMatrix"
-        rounds = f"{self.n_rounds}+{self.n_more_rounds} rounds"
+        rounds = f"{self.n_rounds}+{self.n_more_rounds} rounds" + (" of a custom objective" if self.is_custom else "")
         return (
             f"draw {self.seed}: {self.kind} {matrix} {self.X.shape[0]}x{self.X.shape[1]}, {rounds}, "
             f"{sorted(self.meta)}\n    {self.params}\n    {self.process_type} {self.more_params or ''}"
         )
+
+    @property
+    def custom_objective(self) -> Any:
+        """The function that gives a custom objective's gradients, or None."""
+        if not self.is_custom:
+            return None
+        return {"reg:squarederror": _squared, "binary:logistic": _logistic}.get(self.params["objective"], _softmax)
 
     def make_matrix(self, library: Any, rows: np.ndarray | None = None, plain: bool = False) -> Any:
         """The data, or some of its rows (which have no groups), as a matrix of arboost or XGBoost."""
@@ -70,6 +79,29 @@ class Draw:
         return library.QuantileDMatrix(
             self.X[self.held_out], ref=data, max_bin=self.params.get("max_bin", 256), nthread=1, **meta
         )
+
+
+def _squared(margin: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    return _weighed(margin - data.get_label().reshape(margin.shape), np.ones_like(margin), data)
+
+
+def _logistic(margin: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    p = 1 / (1 + np.exp(-margin))
+    return _weighed(p - data.get_label().reshape(margin.shape), np.maximum(p * (1 - p), 1e-16), data)
+
+
+def _softmax(margin: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    p = np.exp(margin - margin.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return _weighed(p - np.eye(margin.shape[1])[data.get_label().astype(int)], np.maximum(2 * p * (1 - p), 1e-16), data)
+
+
+def _weighed(g: np.ndarray, h: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+    weight = data.get_weight()
+    if len(weight):
+        weight = weight.reshape(-1, *([1] * (g.ndim - 1)))
+        g, h = g * weight, h * weight
+    return g, h
 
 
 class _Drawer:
@@ -120,6 +152,7 @@ def draw(seed: int, largest: int = 20_000) -> Draw:
         is_quantile=is_quantile,
         notes=notes | ({"categor"} if kind in ("categories", "mixed") else set()),
     )  # fmt: skip
+    drawn.is_custom = params["objective"] in _CUSTOM and d.chance(0.15)
     if drawn.n_more_rounds and booster == "gbtree" and d.chance(0.5):
         drawn.more_params = _other_growth(d, drawn)
     return drawn

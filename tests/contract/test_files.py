@@ -26,6 +26,7 @@ VARIANTS = {
     "base_score": {"objective": "binary:logistic", "base_score": 0.2},
     "many base_scores": {**loss_params("multi:softprob"), "base_score": [0.1, 0.2, 0.3, 0.4]},
     "tweedie power": {"objective": "reg:tweedie", "tweedie_variance_power": 1.2},
+    "poisson step": {"objective": "count:poisson", "max_delta_step": 0.1},
     "huber slope": {"objective": "reg:pseudohubererror", "huber_slope": 2.0},
     "scale_pos_weight": {"objective": "binary:logistic", "scale_pos_weight": 2.5},
     "targets": {"targets": 3},
@@ -273,3 +274,21 @@ def test_base_margin_with_a_loaded_model(theirs, xgboost):
         rtol=1e-5,
         atol=1e-6,
     )
+
+
+def test_a_loaded_poisson_model_keeps_its_step():
+    """`max_delta_step` of the loss is in the file; a parameter of the user's is in force before it."""
+    label = make_label("count:poisson", X)
+    model = arboost.train({**PARAMS, "objective": "count:poisson", "max_delta_step": 0.1}, arboost.DMatrix(X, label), 2)
+    saved = model.save_raw("json")
+    loaded = arboost.Booster(model_file=saved)
+    assert loaded.save_raw("json") == saved
+
+    def step_after(params):
+        more = arboost.train({**PARAMS, **params}, arboost.DMatrix(X, label), 1, xgb_model=loaded)
+        return float(
+            json.loads(more.save_raw("json"))["learner"]["objective"]["poisson_regression_param"]["max_delta_step"]
+        )
+
+    assert step_after({}) == pytest.approx(0.1)
+    assert step_after({"max_delta_step": 0.3}) == pytest.approx(0.3)

@@ -135,7 +135,7 @@ class Learner:
         if self._loss is None:
             self._loss = make_loss(self.resolved.learner.objective, self.resolved.learner)
             if self.earlier_loss is not None:
-                self._loss.take_over(self.earlier_loss)
+                self._loss.take_over(self.earlier_loss, self.resolved.given)
         return self._loss
 
     @property

@@ -7,7 +7,7 @@ A loss is a frozen dataclass whose fields are its parameters. Margins are (n_row
 import difflib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -102,8 +102,8 @@ class Loss:
         assert info.label is not None
         return self.base_score(ctx, info.label, info.row_weight())
 
-    def take_over(self, earlier: "Loss") -> None:
-        """Go on with what an earlier loss of this model has learnt, where a loss learns something."""
+    def take_over(self, earlier: "Loss", given: Container[str]) -> None:
+        """Go on with what an earlier loss of this model has learnt, or was told and no parameter in `given` changes."""
 
     def leaf_values(
         self,

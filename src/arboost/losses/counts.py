@@ -1,13 +1,14 @@
 """Losses with a log link, for counts, durations and amounts: the prediction is e**margin, so never negative."""
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from arboost.kernels.cpu import gradient
-from arboost.losses.base import SERIAL, ElementwiseLoss, check_base_score, map_vector, mean_base_score, register
+from arboost.losses.base import SERIAL, ElementwiseLoss, Loss, check_base_score, map_vector, mean_base_score, register
 from arboost.losses.regression import WeightedPositives
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -52,6 +53,10 @@ class Poisson(_NonNegative):
 
     def kernel_args(self, target: int) -> tuple[Any, ...]:
         return (np.float32(self.max_delta_step),)
+
+    def take_over(self, earlier: Loss, given: Container[str]) -> None:
+        if isinstance(earlier, Poisson) and "max_delta_step" not in given:  # a model file's
+            object.__setattr__(self, "max_delta_step", earlier.max_delta_step)
 
 
 @register

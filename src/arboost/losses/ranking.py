@@ -5,6 +5,7 @@ document with a few random ones (`mean`). With `lambdarank_unbiased` the loss ke
 documents were shown, and learns it round by round. Scores have no scale of their own, so base_score is 0.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -119,7 +120,7 @@ class LambdaRank(Loss):
     def gradient(self, *args: Any) -> None:
         raise XGBoostError(f"{self.name} needs the groups of the rows; use gradient_of.")
 
-    def take_over(self, earlier: Loss) -> None:
+    def take_over(self, earlier: Loss, given: Container[str]) -> None:
         if isinstance(earlier, LambdaRank) and earlier.state.bias is not None and self._fits(earlier.state.bias):
             self.state.bias = earlier.state.bias
 
