@@ -40,6 +40,8 @@ class TreeObjective(Objective):
 
 def gradients(fobj: Any, iteration: int, margin: Any, dtrain: DMatrix) -> tuple[Any, Any]:
     """What a custom objective, function or object, says of these margins."""
+    if not callable(fobj):
+        raise TypeError(f"A custom objective is a function (margins, dtrain) -> (gradient, hessian), got {fobj!r}.")
     if not isinstance(fobj, Objective):
         return _pair(fobj(margin, dtrain))
     grad, hess = _pair(fobj(iteration, margin, dtrain))
