@@ -46,6 +46,8 @@ def gradients(
     fobj: Any, iteration: int, margin: Any, dtrain: DMatrix
 ) -> tuple[Any, Any, tuple[np.ndarray, np.ndarray] | None]:
     """What a custom objective, function or object, says of these margins, and what splits are to be found on."""
+    if not callable(fobj):
+        raise TypeError(f"A custom objective is a function (margins, dtrain) -> (gradient, hessian), got {fobj!r}.")
     if not isinstance(fobj, Objective):
         return *_pair(fobj(margin, dtrain)), None
     grad, hess = _pair(fobj(iteration, margin, dtrain))

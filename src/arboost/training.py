@@ -110,8 +110,6 @@ def train(
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
-    if obj is not None and not callable(obj):
-        raise TypeError(f"obj must be a function (margins, dtrain) -> (gradient, hessian), got {obj!r}.")
     watched = _checked_evals(evals)
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),

@@ -329,7 +329,7 @@ def constant(g, h):
         (constant(1, np.inf), XGBoostError, "NaN or infinite"),
         (lambda margin, data: (np.ones(3), np.ones(100)), XGBoostError, "`grad` has shape .3,.; 100 rows x 1 outputs"),
         (lambda margin, data: (np.ones(100), np.ones((100, 2))), XGBoostError, "`hess` has shape"),
-        (lambda margin, data: (["x"] * 100, np.ones(100)), ValueError, "x"),
+        (lambda margin, data: (["x"] * 100, np.ones(100)), XGBoostError, "`grad` must be an array of numbers"),
         (lambda margin, data: None, TypeError, "two arrays, .gradient, hessian."),
         (lambda margin, data: 1 / 0, ZeroDivisionError, "division"),
         (lambda margin: None, TypeError, "positional argument"),

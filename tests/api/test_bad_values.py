@@ -144,7 +144,7 @@ def test_gradients_that_are_no_numbers(gradient, dtrain):
 
 
 def test_an_objective_that_is_no_function(dtrain):
-    with pytest.raises(TypeError, match=r"obj must be a function .*got 'reg:squarederror'"):
+    with pytest.raises(TypeError, match=r"A custom objective is a function .*got 'reg:squarederror'"):
         train(dtrain, obj="reg:squarederror")
     with pytest.raises(XGBoostError, match=r"`grad` has shape .60, 1, 1."):
         train(dtrain, obj=lambda p, d: (np.ones((60, 1, 1)),) * 2)

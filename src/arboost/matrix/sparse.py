@@ -118,7 +118,7 @@ def _sound_twin(matrix: Any) -> Any:
     if kind == "csc":
         indptr, indices, _ = _check_lines(matrix, "column", n_columns, n_rows)
         data = _entries(matrix, indices, int(indptr[-1]))
-        return scipy.sparse.csc_matrix((data, indices[: len(data)], indptr), matrix.shape, copy=False)
+        return scipy.sparse.csc_matrix((data, *_alike(indices[: len(data)], indptr)), matrix.shape, copy=False)
     if kind == "coo":
         check_indices(matrix.row, n_rows, "row indices")
         check_indices(matrix.col, n_columns, "column indices")
@@ -129,7 +129,7 @@ def _sound_twin(matrix: Any) -> Any:
             raise XGBoostError(f"Blocks of {height} x {width} do not fill a sparse matrix of {n_rows} x {n_columns}.")
         indptr, indices, _ = _check_lines(matrix, "row", n_rows // height, n_columns // width)
         blocks = _entries(matrix, indices, int(indptr[-1]))
-        return scipy.sparse.bsr_matrix((blocks, indices[: len(blocks)], indptr), matrix.shape, copy=False)
+        return scipy.sparse.bsr_matrix((blocks, *_alike(indices[: len(blocks)], indptr)), matrix.shape, copy=False)
     if kind == "dia":
         return scipy.sparse.dia_matrix((matrix.data, matrix.offsets), matrix.shape, copy=False)
     if kind == "lil":
@@ -141,8 +141,15 @@ def _sound_twin(matrix: Any) -> Any:
     return matrix
 
 
+def _alike(indices: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and offsets of one dtype, or SciPy would look through and convert both."""
+    fits = indptr[-1] <= np.iinfo(indices.dtype).max
+    return indices, indptr.astype(indices.dtype, copy=False) if fits else indptr
+
+
 def _without_duplicates(found: CSR) -> CSR:
     """Columns ascending in every row, each once."""
-    matrix = scipy.sparse.csr_matrix((found.data, found.indices, found.indptr), found.shape, copy=True)
+    indices, indptr = _alike(found.indices, found.indptr)
+    matrix = scipy.sparse.csr_matrix((found.data, indices, indptr), found.shape, copy=True)
     matrix.sum_duplicates()
     return CSR(found.shape, matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data)
