@@ -787,7 +787,8 @@ class XGBRanker(XGBModel):
         rows = fitting.with_groups(Rows(X, y))
         data = self._create_dmatrix(None, rows, None, keep_values=True)
         own = fitting.split_metrics(self.eval_metric)[1]
-        model = booster[: self._rounds(None)[1] or None]
+        last = 0 if self._is_linear() else self._rounds(None)[1]
+        model = booster[:last] if last else booster
         return model._eval([(data, "eval")], 0, None if own is None else self._wrap_metric(own))[-1][2]
 
 
