@@ -444,6 +444,10 @@ class Booster:
 
     def __getitem__(self, val: Any) -> "Booster":
         """A model of some rounds: an index, a slice, or ... for all; `best_iteration` and `best_score` stay behind."""
+        if isinstance(self._learner.model, LinearModel):
+            raise XGBoostError(
+                "Slice is not supported by the current booster: rounds of gblinear are one set of weights."
+            )
         n = self.num_boosted_rounds()
         if isinstance(val, int | np.integer):
             if not -n <= val < n:

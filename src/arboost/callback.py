@@ -302,9 +302,10 @@ class EarlyStopping(TrainingCallback):
         if not self.save_best or not self.best_scores:
             return model
         iteration, score = model.best_iteration, model.best_score
-        if model._learner.model.kind == "gblinear":  # its rounds cannot be parted, whichever is best
-            raise XGBoostError("`save_best` is not applicable to the current booster.")
-        model = model[: iteration + 1]
+        try:
+            model = model[: iteration + 1]
+        except XGBoostError as error:
+            raise XGBoostError("`save_best` is not applicable to the current booster.") from error
         model.set_attr(best_score=str(score), best_iteration=str(iteration))
         return model
 

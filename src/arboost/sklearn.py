@@ -738,8 +738,6 @@ class XGBRanker(XGBModel):
     @positional_with_warning
     def __init__(self, *, objective: str | Callable = "rank:ndcg", **kwargs: Any) -> None:
         super().__init__(objective=objective, **kwargs)
-        if isinstance(objective, str) and "rank:" not in objective:
-            raise ValueError(f"please use XGBRanker for ranking task: its objective is rank:..., not {objective!r}.")
 
     @positional_with_warning
     def fit(
@@ -778,6 +776,10 @@ class XGBRanker(XGBModel):
         eval_group, eval_qid :
             Groups of each of `eval_set`.
         """
+        if isinstance(self.objective, str) and "rank:" not in self.objective:
+            raise ValueError(
+                f"please use XGBRanker for ranking task: its objective is one of rank:..., not {self.objective!r}."
+            )
         given = Rows(X, y, sample_weight, base_margin, group, qid)
         evals = fitting.eval_rows(given, eval_set, sample_weight_eval_set, base_margin_eval_set, eval_group, eval_qid)
         rows = fitting.with_groups(given)
@@ -809,7 +811,8 @@ class XGBRanker(XGBModel):
         rows = fitting.with_groups(Rows(X, y))
         data = self._create_dmatrix(None, rows, None, keep_values=True)
         own = fitting.split_metrics(self.eval_metric)[1]
-        model = booster[: self._rounds(None)[1] or None]
+        last = 0 if self._is_linear() else self._rounds(None)[1]
+        model = booster[:last] if last else booster
         return model._eval([(data, "eval")], 0, None if own is None else self._wrap_metric(own))[-1][2]
 
 

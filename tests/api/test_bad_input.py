@@ -115,14 +115,17 @@ def test_margins_that_are_not_numbers():
 
 def test_no_rows(dtrain, booster):
     for empty in (arboost.DMatrix(X[:0], Y[:0]), arboost.DMatrix(X[:0]), arboost.QuantileDMatrix(X[:0], Y[:0])):
-        with pytest.raises(XGBoostError, match="no rows"):
-            arboost.train(PARAMS, empty, 1)
-        with pytest.raises(XGBoostError, match="no rows"):
+        before = booster.predict(dtrain)
+        with pytest.warns(UserWarning, match="no rows"):
+            assert arboost.train(PARAMS, empty, 1).num_boosted_rounds() == 1
+        with pytest.warns(UserWarning, match="no rows"):
             booster.update(empty, 2)
         assert booster.predict(empty).shape == (0,)
-    assert booster.num_boosted_rounds() == 2
-    booster.update(dtrain, 2)
-    assert booster.num_boosted_rounds() == 3
+        np.testing.assert_array_equal(booster.predict(dtrain), before)
+    assert booster.num_boosted_rounds() == 5
+    booster.update(dtrain, 5)
+    assert booster.num_boosted_rounds() == 6
+    assert (booster.predict(dtrain) != before).any()
 
 
 def test_no_columns(booster):

@@ -778,7 +778,6 @@ def test_ranker_refuses(data):
 
 BAD_FITS = {
     "lengths": (lambda X, y: (X, y[:-1]), "(?s)label"),
-    "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
     "no columns": (lambda X, y: (X[:, :0], y), "0 feature"),
     "no y": (lambda X, y: (X, None), "requires y to be passed, but the target y is None"),
     "NaN in y": (lambda X, y: (X, np.where(y > 0, np.nan, y)), "NaN"),

@@ -40,8 +40,10 @@ def both_say(call, *words, error=ValueError):
 # ---- cuts ----
 
 
-@pytest.mark.parametrize("matrix", ["DMatrix", "QuantileDMatrix"])
-def test_quantile_cut_of_categories_has_one_value_each(matrix):
+@pytest.mark.parametrize(
+    ("matrix", "tree_method"), [("DMatrix", "hist"), ("QuantileDMatrix", "hist"), ("DMatrix", "approx")]
+)
+def test_quantile_cut_of_categories_has_one_value_each(matrix, tree_method):
     frame = pd.DataFrame(
         {
             "n": np.arange(60.0) % 3,
@@ -53,7 +55,7 @@ def test_quantile_cut_of_categories_has_one_value_each(matrix):
     cuts = []
     for library in LIBRARIES:
         data = getattr(library, matrix)(frame, Y, enable_categorical=True)
-        library.train({"tree_method": "hist"}, data, 1)
+        library.train({"tree_method": tree_method}, data, 1)
         cuts.append(data.get_quantile_cut())
     for theirs, ours in zip(*cuts, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -208,7 +210,10 @@ def test_words_for_what_does_not_fit():
         "multiple custom metrics",
         error=NotImplementedError,
     )
-    both_say(lambda library: library.XGBRanker(objective="reg:squarederror"), "please use XGBRanker for ranking task")
+    both_say(
+        lambda library: library.XGBRanker(objective="reg:squarederror").fit(X, CLASS, group=[60]),
+        "please use XGBRanker for ranking task",
+    )
 
 
 def test_classes_that_a_continued_model_does_not_know():

@@ -174,7 +174,7 @@ def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
             )
         return local_grower(ctx, data.sorted(ctx), data.raw, params, *features)
     sparse = data.raw if isinstance(data.raw, SparseData) else None
-    return ApproxGrower(ctx, data.sorted(ctx), sparse, params, data.feature_types, *features)
+    return ApproxGrower(ctx, data.sorted(ctx, params.max_bin), sparse, params, data.feature_types, *features)
 
 
 class TreeTrainer:

@@ -148,6 +148,7 @@ class DMatrix:
         self._page_of_kind: tuple[tuple[int, bool, bool], BinnedPage] | None = None
         self._cuts: tuple[int, Cuts] | None = None
         self._sorted: SortedPage | None = None
+        self._proposed_bins = 0  # of the trees that propose their own candidates; 0: there are none
 
     # ---- what the engine reads ----
 
@@ -196,8 +197,9 @@ class DMatrix:
             kept = self._cuts = (max_bin, cuts)
         return kept[1]
 
-    def sorted(self, ctx: Context) -> SortedPage:
-        """The data as sorted columns, made on the first call and kept."""
+    def sorted(self, ctx: Context, proposed_bins: int = 0) -> SortedPage:
+        """The data as sorted columns, made on the first call and kept; `proposed_bins`: for `get_quantile_cut`."""
+        self._proposed_bins = proposed_bins or self._proposed_bins
         if self._sorted is None:
             if self.raw is None:
                 raise XGBoostError(
@@ -397,8 +399,11 @@ class DMatrix:
     def get_quantile_cut(self) -> tuple[np.ndarray, np.ndarray]:
         """(offsets, cuts) of the bins that training made.
 
-        A feature's cuts begin with a value below its minimum; those of categories are their codes.
+        A feature's cuts begin with a value below its minimum; those of categories are their codes. After training with
+        `approx` they are those of its first tree, where all rows weigh alike.
         """
+        if self._page is None and self._cuts is None and self._proposed_bins:
+            self._cuts_for(self._ctx, self._proposed_bins)
         kept = self._cuts
         cuts = self._page.cuts if self._page is not None else None if kept is None else kept[1]
         if cuts is None:
