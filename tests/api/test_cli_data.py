@@ -406,6 +406,17 @@ def test_faults_are_named(folder, capsys, arguments, status, message):
         assert "error" in answer(capsys, *arguments, status=status)
 
 
+def test_names_that_models_cannot_hold_and_ids(folder, capsys):
+    frame = table()[["age", "pay", "score"]].rename(columns={"age": "age[years]", "pay": "a<b", "score": "y[1]"})
+    frame.to_csv("odd.csv")  # pandas writes its index as a column without a name
+    found = answer(capsys, "train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2)
+    assert found["target"] == ["y(1)"]
+    assert xgb.Booster(model_file="m.json").feature_names == ["column0", "age(years)", "a_b"]
+    run("train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2, "-q")
+    assert "'column0' is different in every row. An id?" in capsys.readouterr().err
+    run("predict", "odd.csv", "-m", "m.json", "-o", "p.csv")
+
+
 def test_rows_without_a_target_are_left_out(folder, capsys):
     frame = table()[["age", "pay", "label"]]
     frame.loc[:9, "label"] = None

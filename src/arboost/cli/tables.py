@@ -5,6 +5,7 @@ Text columns are categories, times are days since 1970; categories of new data a
 
 import csv
 import io
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,8 @@ _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
     ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
 }  # fmt: skip
+_FORBIDDEN = str.maketrans("[]<", "()_")  # what names of features may not have in them, in XGBoost too
+_NAMES_OF_IDS = re.compile(r"(.*[_ ])?(id|uuid|index)|unnamed:? ?\d*|column0", re.IGNORECASE)
 _MANY_CATEGORIES = 1000
 _DAY_SECONDS = 86400.0
 
@@ -129,6 +132,8 @@ def read_columns(source: Source) -> Any:
             table = _read_parquet(path) if source.kind == "parquet" else _read_csv(source, path)
     except (pyarrow.ArrowException, OSError) as error:
         raise XGBoostError(f"{source.name} cannot be read as {source.kind}: {_first_line(error)}") from error
+    names = [clean_name(name) or f"column{k}" for k, name in enumerate(table.column_names)]
+    table = table.rename_columns(names)
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
         raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.")
@@ -150,13 +155,17 @@ def _read_csv(source: Source, path: str) -> Any:
 
     delimiter = source.delimiter or ("\t" if source.kind == "tsv" else ",")
     has_header = first_row(path, delimiter)[1] is not None
-    table = arrow_csv.read_csv(
+    return arrow_csv.read_csv(
         path,
         read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
         convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True),
     )
-    return table.rename_columns([name.strip() for name in table.column_names])
+
+
+def clean_name(name: str) -> str:
+    """A column's name as model files may hold it."""
+    return name.strip().translate(_FORBIDDEN)
 
 
 def _pyarrow() -> Any:
@@ -189,6 +198,7 @@ def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence
     if not features.num_columns:
         raise XGBoostError(f"{source.name} has no columns left to learn from.")
     prepared = _prepared(features, roles.categories)
+    _note_ids(features)
     return _data(source, table, prepared, roles, keep)
 
 
@@ -222,6 +232,16 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
     return _data(source, table, features, roles, keep)
 
 
+def _note_ids(features: Any) -> None:
+    """Say which columns look like a number of the row: a model would learn the order of the file from them."""
+    types = _pyarrow().types
+    for name in features.column_names:
+        column = features.column(name)
+        is_distinct = types.is_integer(column.type) and len(column.unique()) == len(column)
+        if is_distinct and len(column) > 1 and _NAMES_OF_IDS.fullmatch(name):
+            show.note(f"{name!r} is different in every row. An id? Then: --drop {name}")
+
+
 def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any) -> None:
     """Say which categories the model has never seen."""
     if not categorical:
@@ -253,6 +273,8 @@ def _resolve_numbers(table: Any, roles: Roles) -> Roles:
     def name_of(given: str | None) -> str | None:
         if given is None or given in table.column_names:
             return given
+        if clean_name(given) in table.column_names:
+            return clean_name(given)
         try:
             return table.column_names[int(given)]
         except (ValueError, IndexError):
