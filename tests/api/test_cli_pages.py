@@ -1,5 +1,7 @@
 """`trace` and `report` write their pages."""
 
+import re
+
 import pytest
 
 pytest.importorskip("rich_click")
@@ -17,15 +19,16 @@ def folder(tmp_path, monkeypatch):
 
 
 def page(path):
+    """A whole page that asks nothing of the network; what it shows is tested with the trace and the report."""
     text = path.read_text(encoding="utf-8")
-    assert "<html" in text and "http://" not in text.replace("http://www.w3.org", "")
-    return text
+    assert "<html" in text and text.rstrip().endswith("</html>")
+    assert not re.search(r"(src|href)=.https?://", text)
 
 
 def test_trace_of_an_example(folder, capsys):
     pytest.importorskip("arboost.trace", reason="the trace is not part of this build")
     assert cli.main(["trace", "--example", "salary", "--html", "s.html"]) == 0
-    assert "salary" in page(folder / "s.html")
+    page(folder / "s.html")
     assert cli.main(["trace", "--example", "salary"]) == 0
     assert "Round 1" in capsys.readouterr().out
     assert cli.main(["trace", "--list-examples"]) == 0
@@ -37,7 +40,7 @@ def test_trace_of_an_example(folder, capsys):
 def test_trace_of_a_table(folder):
     pytest.importorskip("arboost.trace", reason="the trace is not part of this build")
     assert cli.main(["trace", "t.csv", "--target", "label", "--html", "x.html", "-n", "2", "--max-depth", "2"]) == 0
-    assert "label" in page(folder / "x.html")
+    page(folder / "x.html")
     assert cli.main(["trace", "t.csv", "--target", "label", "--text", "x.txt", "-n", "1"]) == 0
     assert "Round 1" in (folder / "x.txt").read_text(encoding="utf-8")
 
@@ -49,4 +52,4 @@ def test_report(folder):
     assert cli.main(["report", "m.json", "--data", "t.csv", "--target", "label", "--out", "r.html"]) == 0
     assert cli.main(["report", "m.json", "--out", "bare.html"]) == 0
     for name in ("one.html", "r.html", "bare.html"):
-        assert "label" in page(folder / name)
+        page(folder / name)
