@@ -162,6 +162,33 @@ def test_formats(folder, capsys, suffix):
     assert len(pd.read_csv("p.csv")) == N_ROWS
 
 
+def test_compressed_text_and_words_for_missing(folder, capsys):
+    table()[["age", "pay", "score"]].to_csv("t.csv.gz", index=False, na_rep="?")
+    found = answer(capsys, "train", "t.csv.gz", "-t", "score", "-m", "m.json", "-n", 3, "--missing", "?")
+    assert found["features"] == 2
+    assert xgb.Booster(model_file="m.json").feature_types == ["int", "float"]
+    table()[["age", "score"]].to_parquet("t.parquet")
+    run("train", "t.parquet", "-t", "score", "--missing", "?", status=1)
+
+
+def test_types_are_found_from_all_rows(folder, capsys):
+    (folder / "long.csv").write_text("a,b,y\n" + "100000,7,0\n" * 120_000 + "0.5,x,1\n" * 3)
+    found = answer(capsys, "train", "long.csv", "-t", "y", "-m", "m.json", "-n", 1, "--task", "regression")
+    assert found["rows"] == {"train": 96_002, "valid": 24_001}
+    assert xgb.Booster(model_file="m.json").feature_types == ["float", "c"]
+
+
+def test_libsvm_files_with_fewer_features(folder, capsys):
+    rows = [f"{k % 2} 0:{k} 1:{k % 5} 2:{k % 2 + 0.5}" for k in range(80)]
+    (folder / "a.libsvm").write_text("\n".join(rows))
+    (folder / "b.libsvm").write_text("\n".join(row.rpartition(" ")[0] for row in rows))
+    found = answer(capsys, "train", "a.libsvm", "--valid", "b.libsvm", "-m", "m.json", "-n", 2)
+    assert found["task"] == "binary" and found["metrics"]["train"]["accuracy"] == 1
+    run("predict", "b.libsvm", "-m", "m.json", "-o", "p.csv")
+    assert len(pd.read_csv("p.csv")) == 80
+    assert answer(capsys, "evaluate", "b.libsvm", "-m", "m.json")["metrics"] == found["metrics"]["valid"]
+
+
 def test_file_without_header_and_columns_by_number(folder, capsys):
     table()[["age", "pay", "score"]].to_csv("bare.csv", index=False, header=False)
     found = answer(capsys, "train", "bare.csv", "--target", "-1", "-m", "m.json", "-n", 3)

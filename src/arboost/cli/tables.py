@@ -4,8 +4,10 @@ Text columns are categories, times are days since 1970; categories of new data a
 """
 
 import csv
+import gzip
 import io
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,6 +28,7 @@ _SUFFIXES = {
 }  # fmt: skip
 _FORBIDDEN = str.maketrans("[]<", "()_")  # what names of features may not have in them, in XGBoost too
 _NAMES_OF_IDS = re.compile(r"(.*[_ ])?(id|uuid|index)|unnamed:? ?\d*|column0", re.IGNORECASE)
+_CSV_BLOCK = 1 << 30
 _MANY_CATEGORIES = 1000
 _DAY_SECONDS = 86400.0
 
@@ -37,11 +40,12 @@ class Source:
     path: str
     format: str | None = None
     delimiter: str | None = None
+    missing: Sequence[str] = ()  # words of a CSV file
 
     @property
     def kind(self) -> str:
         """One of FORMATS."""
-        found = self.format or _SUFFIXES.get(Path(self.path).suffix.lower())
+        found = self.format or _SUFFIXES.get(Path(self.path.lower().removesuffix(".gz")).suffix)
         if found is None and self.path == "-":
             found = "csv"
         if found is None:
@@ -56,18 +60,19 @@ class Source:
     @contextmanager
     def on_disk(self) -> Iterator[str]:
         """A path to read from; what comes from stdin is kept in a file for as long as it is needed."""
-        if self.path == "-":
-            with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
-                path = Path(folder) / f"stdin.{self.kind}"
-                path.write_bytes(sys.stdin.buffer.read())
-                yield str(path)
-            return
         path = Path(self.path).expanduser()
-        if not path.exists():
+        if self.path != "-" and not path.exists():
             raise XGBoostError(f"{self.path}: no such file.")
         if path.is_dir():
             raise XGBoostError(f"{self.path} is a directory: name a file.")
-        yield str(path)
+        if self.path != "-" and path.suffix.lower() != ".gz":
+            yield str(path)
+            return
+        with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
+            copy = Path(folder) / f"copy.{self.kind}"
+            with copy.open("wb") as file, gzip.open(path) if self.path != "-" else sys.stdin.buffer as given:
+                shutil.copyfileobj(given, file)
+            yield str(copy)
 
 
 @dataclass
@@ -127,6 +132,8 @@ class Data:
 def read_columns(source: Source) -> Any:
     """All columns of a CSV or Parquet file as a pyarrow table."""
     pyarrow = _pyarrow()
+    if source.missing and source.kind == "parquet":
+        raise XGBoostError("--missing names words of a CSV file; a Parquet file has nulls of its own.")
     try:
         with source.on_disk() as path:
             table = _read_parquet(path) if source.kind == "parquet" else _read_csv(source, path)
@@ -155,11 +162,13 @@ def _read_csv(source: Source, path: str) -> Any:
 
     delimiter = source.delimiter or ("\t" if source.kind == "tsv" else ",")
     has_header = first_row(path, delimiter)[1] is not None
+    whole = max(1, min(Path(path).stat().st_size, _CSV_BLOCK))  # types are found from the first block
+    missing = [*arrow_csv.ConvertOptions().null_values, *source.missing]
     return arrow_csv.read_csv(
         path,
-        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header),
+        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header, block_size=whole),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
-        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True),
+        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, null_values=missing),
     )
 
 
@@ -206,7 +215,7 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
     """Data with the columns that a model knows, in any order; further columns are passed over."""
     wanted = booster.feature_names
     if source.kind == "libsvm" or wanted is None:
-        return load(source, roles, needs_target, keep)
+        return widen(load(source, roles, needs_target, keep), booster.num_features())
     table = read_columns(source)
     roles = _resolve_numbers(table, roles)
     missing = [name for name in wanted if name not in table.column_names]
@@ -230,6 +239,20 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
             raise XGBoostError(f"{source.name}: column {name!r} has text ({example!r}); the model knows it as numbers.")
     _note_unseen(source, features, categorical, booster)
     return _data(source, table, features, roles, keep)
+
+
+def widen(data: Data, n_features: int) -> Data:
+    """Data of a libsvm file with the features that none of its rows has, as missing values."""
+    from arboost import DMatrix
+
+    if data.is_table or data.n_features >= n_features:
+        return data
+    rows, sizes = data.features.get_data(), data.features.get_group()
+    rows.resize((data.n_rows, n_features))
+    fields = {"group": sizes} if len(sizes) else {}
+    weight = data.features.get_weight()
+    data.features = DMatrix(rows, data.target, weight=weight if len(weight) else None, **fields)
+    return data
 
 
 def _note_ids(features: Any) -> None:
