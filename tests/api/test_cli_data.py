@@ -94,6 +94,14 @@ def test_the_model_is_the_one_of_the_library(folder):
     np.testing.assert_array_equal(xgb.Booster(model_file="m.json").predict(data), own.predict(data))
 
 
+def test_whole_numbers_leave_a_doubt(folder, capsys):
+    run("train", "three.csv", "-t", "three", "--drop", "id", "-m", "m.json", "-n", 1)
+    assert "if they are quantities: --task regression" in " ".join(capsys.readouterr().out.split())
+    run("train", "three.csv", "-t", "age", "--drop", "id", "-m", "m.json", "-n", 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "age: regression; if the numbers are classes: --task multiclass" in shown
+
+
 def test_text_is_for_people(folder, capsys):
     run("train", "label.csv", "-t", "label", "--drop", "id", "-m", "m.json", "-n", 5)
     shown = capsys.readouterr().out
