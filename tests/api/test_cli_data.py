@@ -94,6 +94,14 @@ def test_the_model_is_the_one_of_the_library(folder):
     np.testing.assert_array_equal(xgb.Booster(model_file="m.json").predict(data), own.predict(data))
 
 
+def test_whole_numbers_leave_a_doubt(folder, capsys):
+    run("train", "three.csv", "-t", "three", "--drop", "id", "-m", "m.json", "-n", 1)
+    assert "if they are quantities: --task regression" in " ".join(capsys.readouterr().out.split())
+    run("train", "three.csv", "-t", "age", "--drop", "id", "-m", "m.json", "-n", 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "age: regression; if the numbers are classes: --task multiclass" in shown
+
+
 def test_text_is_for_people(folder, capsys):
     run("train", "label.csv", "-t", "label", "--drop", "id", "-m", "m.json", "-n", 5)
     shown = capsys.readouterr().out
@@ -160,6 +168,33 @@ def test_formats(folder, capsys, suffix):
     assert (found["task"], found["features"]) == ("regression", 2)
     run("predict", path, *(more if suffix == "txt" else [])[2:], "-m", "m.json", "-o", "p.csv")
     assert len(pd.read_csv("p.csv")) == N_ROWS
+
+
+def test_compressed_text_and_words_for_missing(folder, capsys):
+    table()[["age", "pay", "score"]].to_csv("t.csv.gz", index=False, na_rep="?")
+    found = answer(capsys, "train", "t.csv.gz", "-t", "score", "-m", "m.json", "-n", 3, "--missing", "?")
+    assert found["features"] == 2
+    assert xgb.Booster(model_file="m.json").feature_types == ["int", "float"]
+    table()[["age", "score"]].to_parquet("t.parquet")
+    run("train", "t.parquet", "-t", "score", "--missing", "?", status=1)
+
+
+def test_types_are_found_from_all_rows(folder, capsys):
+    (folder / "long.csv").write_text("a,b,y\n" + "100000,7,0\n" * 120_000 + "0.5,x,1\n" * 3)
+    found = answer(capsys, "train", "long.csv", "-t", "y", "-m", "m.json", "-n", 1, "--task", "regression")
+    assert found["rows"] == {"train": 96_002, "valid": 24_001}
+    assert xgb.Booster(model_file="m.json").feature_types == ["float", "c"]
+
+
+def test_libsvm_files_with_fewer_features(folder, capsys):
+    rows = [f"{k % 2} 0:{k} 1:{k % 5} 2:{k % 2 + 0.5}" for k in range(80)]
+    (folder / "a.libsvm").write_text("\n".join(rows))
+    (folder / "b.libsvm").write_text("\n".join(row.rpartition(" ")[0] for row in rows))
+    found = answer(capsys, "train", "a.libsvm", "--valid", "b.libsvm", "-m", "m.json", "-n", 2)
+    assert found["task"] == "binary" and found["metrics"]["train"]["accuracy"] == 1
+    run("predict", "b.libsvm", "-m", "m.json", "-o", "p.csv")
+    assert len(pd.read_csv("p.csv")) == 80
+    assert answer(capsys, "evaluate", "b.libsvm", "-m", "m.json")["metrics"] == found["metrics"]["valid"]
 
 
 def test_file_without_header_and_columns_by_number(folder, capsys):
@@ -404,6 +439,17 @@ def test_faults_are_named(folder, capsys, arguments, status, message):
     assert message in shown and "Traceback" not in shown
     if arguments[0] in ("train", "predict", "cv"):
         assert "error" in answer(capsys, *arguments, status=status)
+
+
+def test_names_that_models_cannot_hold_and_ids(folder, capsys):
+    frame = table()[["age", "pay", "score"]].rename(columns={"age": "age[years]", "pay": "a<b", "score": "y[1]"})
+    frame.to_csv("odd.csv")  # pandas writes its index as a column without a name
+    found = answer(capsys, "train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2)
+    assert found["target"] == ["y(1)"]
+    assert xgb.Booster(model_file="m.json").feature_names == ["column0", "age(years)", "a_b"]
+    run("train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2, "-q")
+    assert "'column0' is different in every row. An id?" in capsys.readouterr().err
+    run("predict", "odd.csv", "-m", "m.json", "-o", "p.csv")
 
 
 def test_rows_without_a_target_are_left_out(folder, capsys):

@@ -88,6 +88,7 @@ class _Program(click.RichGroup):
         "commands_before_options": True,
         "text_paragraph_linebreaks": "\n\n",
         "range_string": "",
+        "padding_helptext_first_line": (0, 0, 1, 0),
         "style_helptext": "",
         "commands_panel_title": "Commands",
     }

@@ -80,7 +80,7 @@ def trace(
         with open(text_file, "w", encoding="utf-8") as file:
             file.write(f"{found}\n")
     if not html and not text_file:
-        click.echo(str(found))
+        found.show()
     return 0
 
 

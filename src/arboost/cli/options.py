@@ -188,6 +188,7 @@ def format_options() -> Decorator:
             help="csv, tsv, parquet or libsvm, if the name of the file does not tell.",
         ),
         click.option("--delimiter", metavar="CHAR", panel=DATA, help="What parts the fields, if not a comma."),
+        click.option("--missing", metavar="WORD", panel=DATA, multiple=True, help="A word for missing, such as ?"),
     )  # fmt: skip
 
 
@@ -258,4 +259,6 @@ def source_from(values: dict[str, Any]) -> "Source":
     """The file among a command's values; removes it from there."""
     from arboost.cli.tables import Source
 
-    return Source(values.pop("data"), values.pop("format", None), values.pop("delimiter", None))
+    return Source(
+        values.pop("data"), values.pop("format", None), values.pop("delimiter", None), values.pop("missing", ())
+    )  # fmt: skip

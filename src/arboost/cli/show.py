@@ -146,7 +146,8 @@ def rounds_bar(n_rounds: int, shown: bool) -> Any:
             return False
 
         def after_training(self, model: Any) -> Any:
-            self._progress.stop()
+            if self._task is not None:
+                self._progress.stop()
             return model
 
     return RoundsBar()

@@ -4,7 +4,10 @@ Text columns are categories, times are days since 1970; categories of new data a
 """
 
 import csv
+import gzip
 import io
+import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,6 +26,9 @@ _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
     ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
 }  # fmt: skip
+_FORBIDDEN = str.maketrans("[]<", "()_")  # what names of features may not have in them, in XGBoost too
+_NAMES_OF_IDS = re.compile(r"(.*[_ ])?(id|uuid|index)|unnamed:? ?\d*|column0", re.IGNORECASE)
+_CSV_BLOCK = 1 << 30
 _MANY_CATEGORIES = 1000
 _DAY_SECONDS = 86400.0
 
@@ -34,11 +40,12 @@ class Source:
     path: str
     format: str | None = None
     delimiter: str | None = None
+    missing: Sequence[str] = ()  # words of a CSV file
 
     @property
     def kind(self) -> str:
         """One of FORMATS."""
-        found = self.format or _SUFFIXES.get(Path(self.path).suffix.lower())
+        found = self.format or _SUFFIXES.get(Path(self.path.lower().removesuffix(".gz")).suffix)
         if found is None and self.path == "-":
             found = "csv"
         if found is None:
@@ -53,18 +60,19 @@ class Source:
     @contextmanager
     def on_disk(self) -> Iterator[str]:
         """A path to read from; what comes from stdin is kept in a file for as long as it is needed."""
-        if self.path == "-":
-            with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
-                path = Path(folder) / f"stdin.{self.kind}"
-                path.write_bytes(sys.stdin.buffer.read())
-                yield str(path)
-            return
         path = Path(self.path).expanduser()
-        if not path.exists():
+        if self.path != "-" and not path.exists():
             raise XGBoostError(f"{self.path}: no such file.")
         if path.is_dir():
             raise XGBoostError(f"{self.path} is a directory: name a file.")
-        yield str(path)
+        if self.path != "-" and path.suffix.lower() != ".gz":
+            yield str(path)
+            return
+        with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
+            copy = Path(folder) / f"copy.{self.kind}"
+            with copy.open("wb") as file, gzip.open(path) if self.path != "-" else sys.stdin.buffer as given:
+                shutil.copyfileobj(given, file)
+            yield str(copy)
 
 
 @dataclass
@@ -124,11 +132,15 @@ class Data:
 def read_columns(source: Source) -> Any:
     """All columns of a CSV or Parquet file as a pyarrow table."""
     pyarrow = _pyarrow()
+    if source.missing and source.kind == "parquet":
+        raise XGBoostError("--missing names words of a CSV file; a Parquet file has nulls of its own.")
     try:
         with source.on_disk() as path:
             table = _read_parquet(path) if source.kind == "parquet" else _read_csv(source, path)
     except (pyarrow.ArrowException, OSError) as error:
         raise XGBoostError(f"{source.name} cannot be read as {source.kind}: {_first_line(error)}") from error
+    names = [clean_name(name) or f"column{k}" for k, name in enumerate(table.column_names)]
+    table = table.rename_columns(names)
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
         raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.")
@@ -150,13 +162,19 @@ def _read_csv(source: Source, path: str) -> Any:
 
     delimiter = source.delimiter or ("\t" if source.kind == "tsv" else ",")
     has_header = first_row(path, delimiter)[1] is not None
-    table = arrow_csv.read_csv(
+    whole = max(1, min(Path(path).stat().st_size, _CSV_BLOCK))  # types are found from the first block
+    missing = [*arrow_csv.ConvertOptions().null_values, *source.missing]
+    return arrow_csv.read_csv(
         path,
-        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header),
+        read_options=arrow_csv.ReadOptions(autogenerate_column_names=not has_header, block_size=whole),
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
-        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True),
+        convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, null_values=missing),
     )
-    return table.rename_columns([name.strip() for name in table.column_names])
+
+
+def clean_name(name: str) -> str:
+    """A column's name as model files may hold it."""
+    return name.strip().translate(_FORBIDDEN)
 
 
 def _pyarrow() -> Any:
@@ -189,6 +207,7 @@ def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence
     if not features.num_columns:
         raise XGBoostError(f"{source.name} has no columns left to learn from.")
     prepared = _prepared(features, roles.categories)
+    _note_ids(features)
     return _data(source, table, prepared, roles, keep)
 
 
@@ -196,7 +215,7 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
     """Data with the columns that a model knows, in any order; further columns are passed over."""
     wanted = booster.feature_names
     if source.kind == "libsvm" or wanted is None:
-        return load(source, roles, needs_target, keep)
+        return widen(load(source, roles, needs_target, keep), booster.num_features())
     table = read_columns(source)
     roles = _resolve_numbers(table, roles)
     missing = [name for name in wanted if name not in table.column_names]
@@ -220,6 +239,30 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
             raise XGBoostError(f"{source.name}: column {name!r} has text ({example!r}); the model knows it as numbers.")
     _note_unseen(source, features, categorical, booster)
     return _data(source, table, features, roles, keep)
+
+
+def widen(data: Data, n_features: int) -> Data:
+    """Data of a libsvm file with the features that none of its rows has, as missing values."""
+    from arboost import DMatrix
+
+    if data.is_table or data.n_features >= n_features:
+        return data
+    rows, sizes = data.features.get_data(), data.features.get_group()
+    rows.resize((data.n_rows, n_features))
+    fields = {"group": sizes} if len(sizes) else {}
+    weight = data.features.get_weight()
+    data.features = DMatrix(rows, data.target, weight=weight if len(weight) else None, **fields)
+    return data
+
+
+def _note_ids(features: Any) -> None:
+    """Say which columns look like a number of the row: a model would learn the order of the file from them."""
+    types = _pyarrow().types
+    for name in features.column_names:
+        column = features.column(name)
+        is_distinct = types.is_integer(column.type) and len(column.unique()) == len(column)
+        if is_distinct and len(column) > 1 and _NAMES_OF_IDS.fullmatch(name):
+            show.note(f"{name!r} is different in every row. An id? Then: --drop {name}")
 
 
 def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any) -> None:
@@ -253,6 +296,8 @@ def _resolve_numbers(table: Any, roles: Roles) -> Roles:
     def name_of(given: str | None) -> str | None:
         if given is None or given in table.column_names:
             return given
+        if clean_name(given) in table.column_names:
+            return clean_name(given)
         try:
             return table.column_names[int(given)]
         except (ValueError, IndexError):

@@ -10,7 +10,8 @@ from arboost.cli.tables import Data
 from arboost.runtime.errors import XGBoostError
 
 KINDS = ("regression", "binary", "multiclass", "ranking", "survival")
-MOST_CLASSES = 20  # whole numbers with more different values are quantities
+MOST_CLASSES = 30  # whole numbers with more different values are quantities
+_DOUBTFUL = 200  # of so many the reader is told what was made of them
 _ATTRIBUTE = "arboost_cli"
 _OBJECTIVES = {
     "regression": "reg:squarederror", "binary": "binary:logistic", "multiclass": "multi:softprob",
@@ -31,14 +32,15 @@ class Task:
     objective: str
     classes: list[Any] | None = None
     target: list[str] | None = None
+    doubt: str = ""  # what to do if the task was not guessed right
 
     @property
     def words(self) -> str:
         """For the reader."""
         if self.classes:
             shown = ", ".join(map(str, self.classes[:6])) + (", ..." if len(self.classes) > 6 else "")
-            return f"{self.kind} classification ({len(self.classes)} classes: {shown})"
-        return self.kind
+            return f"{self.kind} classification ({len(self.classes)} classes: {shown}){self.doubt}"
+        return f"{self.kind}{self.doubt}"
 
     def params(self) -> dict[str, Any]:
         """Parameters that the task decides."""
@@ -64,20 +66,21 @@ def find_task(data: Data, kind: str | None, objective: str | None) -> tuple[Task
         kind = "ranking"
     if data.target is None:
         return Task("survival", objective or "survival:aft", None, target), None
-    values = _values(data.target)
+    values, doubt = _values(data.target), ""
     if kind is None:
         kind = _guess(values)
+        doubt = _doubt(values, kind)
     if kind in ("binary", "multiclass"):
         classes, codes = np.unique(values, return_inverse=True)
         if len(classes) < 2:
             raise XGBoostError(f"The target has one value only, {classes[0]!s}: there is nothing to learn.")
         if kind == "binary" and len(classes) > 2:
             raise XGBoostError(f"The target has {len(classes)} classes; a binary objective learns two.")
-        task = Task(kind, objective or _OBJECTIVES[kind], [_plain(c) for c in classes], target)
+        task = Task(kind, objective or _OBJECTIVES[kind], [_plain(c) for c in classes], target, doubt)
         return task, codes.reshape(-1).astype(np.float32)
     if values.dtype == object:
         raise XGBoostError(f"The target {', '.join(target)} has text in it, which {kind} cannot learn.")
-    return Task(kind, objective or _OBJECTIVES[kind], None, target), np.asarray(values, np.float64)
+    return Task(kind, objective or _OBJECTIVES[kind], None, target, doubt), np.asarray(values, np.float64)
 
 
 def _values(target: Any) -> np.ndarray:
@@ -109,6 +112,15 @@ def _guess(values: np.ndarray) -> str:
             return "regression"
         return "binary" if n_values <= 2 else "multiclass"
     return "binary" if len(set(values.tolist())) <= 2 else "multiclass"
+
+
+def _doubt(values: np.ndarray, kind: str) -> str:
+    """A hint where whole numbers may be quantities or classes."""
+    if values.dtype == object or values.ndim > 1 or kind == "binary" or not (values == np.floor(values)).all():
+        return ""
+    if kind == "multiclass":
+        return "; if they are quantities: --task regression"
+    return "; if the numbers are classes: --task multiclass" if len(np.unique(values)) <= _DOUBTFUL else ""
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """`train` and `cv`."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,8 +159,8 @@ class _Run:
         from arboost.cli import tables, tasks
 
         if valid is not None:
-            source = tables.Source(valid, self.source.format, self.source.delimiter)
-            held = tables.load(source, self.roles)
+            source = replace(self.source, path=valid)
+            held = tables.widen(tables.load(source, self.roles), self.data.n_features)
             if held.is_table and held.features.column_names != self.data.features.column_names:
                 held.features = held.features.select(self.data.features.column_names)
             self.held = held.matrix(tasks.label_codes(self.task, held))
