@@ -227,6 +227,17 @@ def test_frames_categories_and_binned_data(page_of):
     assert "rmse" in read_page(report_html(case.model, binned)).metrics
 
 
+def test_a_file_with_the_label_by_name(tmp_path):
+    import pandas as pd
+
+    case = make_case("regression")
+    frame = pd.DataFrame(case.data.get_data().toarray(), columns=list("abcde")).assign(y=case.data.get_label())
+    model = arboost.XGBRegressor(n_estimators=3).fit(frame[list("abcde")], frame["y"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    page = read_page(report_html(model, tmp_path / "rows.csv", "y"))
+    assert page.metrics["rmse"] == read_page(report_html(model, frame[list("abcde")], frame["y"])).metrics["rmse"]
+
+
 def test_a_matrix_that_is_given_stays_as_it_is():
     case = make_case("regression")
     label = case.data.get_label()
@@ -346,6 +357,8 @@ def test_what_cannot_be_reported_is_refused():
         report_html(case.model, np.zeros((3, 4)))
     with pytest.raises(ValueError, match="max_sample"):
         report_html(case.model, case.data, max_sample=0)
+    with pytest.raises(ValueError, match="0 to 2"):
+        report_html(make_case("multiclass").model, case.data.get_data(), np.full(N_ROWS, 3))
     with pytest.raises(ValueError, match="class_names"):
         report_html(make_case("multiclass").model, class_names=["one"])
 
