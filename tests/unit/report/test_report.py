@@ -204,6 +204,11 @@ def test_estimators_bring_classes_curves_and_the_best_round():
     assert len(page.charts["forest"]["trees"]) == model.best_iteration + 1
     with pytest.raises(ValueError, match="not among the classes"):
         report_html(model, X, np.full(len(y), "perhaps"))
+    loaded = arboost.Booster(model_file=model.get_booster().save_raw())  # knows its classes too
+    assert read_page(report_html(loaded, X, y)).chart("Confusion matrix")["names"] == ["no", "yes"]
+    coded = arboost.train({"objective": "binary:logistic"}, arboost.DMatrix(X, y == "yes"), 2)
+    named = read_page(report_html(coded, X, y, class_names=["no", "yes"]))
+    assert named.metrics == read_page(report_html(coded, X, y == "yes")).metrics
 
 
 def test_a_ranker_takes_its_groups_from_the_frame():
