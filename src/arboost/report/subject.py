@@ -194,7 +194,7 @@ def make_subject(
 def _unwarned(twin: Booster) -> Booster:
     """A copy of a model whose parameters were looked at in training: it does not warn of them once more."""
     with settings.changed(verbosity=0):
-        assert twin._learner.resolved is not None
+        _ = twin._learner.resolved
     return twin
 
 
