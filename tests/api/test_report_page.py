@@ -133,6 +133,7 @@ def test_the_path_of_the_chosen_row_is_drawn(show):
         found = [int(node.get_attribute("data-node")) for node in page.find_all(".canvas .node.path.leaf")]
         assert found == [int(leaves[rows[index]["row"], 0])]
         margin = float(case.model.predict(case.data, output_margin=True)[rows[index]["row"]])
+        page.wait("document.querySelector('[data-view=rows] svg text.strong')")
         shown = page.run("return [...document.querySelectorAll('[data-view=rows] svg text.strong')].at(-1).textContent")
         assert float(shown) == pytest.approx(margin, rel=1e-3)
 

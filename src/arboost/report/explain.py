@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from arboost.introspect import IMPORTANCE_TYPES
 from arboost.matrix.dmatrix import DMatrix
 from arboost.report.numbers import exact, rounded, rounded_list, thinned, words
 from arboost.report.subject import Subject
@@ -75,7 +74,6 @@ def importance(subject: Subject, explanation: Explanation | None) -> dict[str, A
         kinds["weight"] = abs(subject.booster.linear_weights()[:-1]).sum(axis=1).astype(np.float64)
     else:
         for kind in ("gain", "total_gain", "weight", "cover", "total_cover"):
-            assert kind in IMPORTANCE_TYPES
             scores = subject.booster.get_score(importance_type=kind)
             kinds[kind] = np.array([scores.get(name, 0.0) for name in names], np.float64)
     titles = _KIND_WORDS | ({"weight": "|weight|"} if subject.is_linear else {})

@@ -194,7 +194,7 @@ def make_subject(
 def _unwarned(twin: Booster) -> Booster:
     """A copy of a model whose parameters were looked at in training: it does not warn of them once more."""
     with settings.changed(verbosity=0):
-        assert twin._learner.resolved is not None
+        _ = twin._learner.resolved
     return twin
 
 
@@ -265,8 +265,12 @@ def _coded(subject: Subject, label: Any) -> Any:
 
 
 def _refine_kind(subject: Subject) -> None:
-    """A logistic model of shares, not of classes, is a regression."""
+    """A logistic model of shares, not of classes, is a regression; refuses classes that the model does not have."""
     label = subject.label()
+    if subject.kind == "multiclass" and label is not None:
+        known = np.isin(label[:, 0], np.arange(subject.n_outputs)) if label.shape[1] == 1 else np.zeros(1, bool)
+        if not known.all():
+            raise ValueError(f"the labels of a model of {subject.n_outputs} classes are 0 to {subject.n_outputs - 1}.")
     if subject.kind == "binary" and label is not None:
         known = label[~np.isnan(label)]
         if ((known != 0.0) & (known != 1.0)).any():

@@ -204,6 +204,11 @@ def test_estimators_bring_classes_curves_and_the_best_round():
     assert len(page.charts["forest"]["trees"]) == model.best_iteration + 1
     with pytest.raises(ValueError, match="not among the classes"):
         report_html(model, X, np.full(len(y), "perhaps"))
+    loaded = arboost.Booster(model_file=model.get_booster().save_raw())  # knows its classes too
+    assert read_page(report_html(loaded, X, y)).chart("Confusion matrix")["names"] == ["no", "yes"]
+    coded = arboost.train({"objective": "binary:logistic"}, arboost.DMatrix(X, y == "yes"), 2)
+    named = read_page(report_html(coded, X, y, class_names=["no", "yes"]))
+    assert named.metrics == read_page(report_html(coded, X, y == "yes")).metrics
 
 
 def test_a_ranker_takes_its_groups_from_the_frame():
@@ -225,6 +230,17 @@ def test_frames_categories_and_binned_data(page_of):
     case = make_case("regression")
     binned = arboost.QuantileDMatrix(case.data.get_data(), case.data.get_label())
     assert "rmse" in read_page(report_html(case.model, binned)).metrics
+
+
+def test_a_file_with_the_label_by_name(tmp_path):
+    import pandas as pd
+
+    case = make_case("regression")
+    frame = pd.DataFrame(case.data.get_data().toarray(), columns=list("abcde")).assign(y=case.data.get_label())
+    model = arboost.XGBRegressor(n_estimators=3).fit(frame[list("abcde")], frame["y"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    page = read_page(report_html(model, tmp_path / "rows.csv", "y"))
+    assert page.metrics["rmse"] == read_page(report_html(model, frame[list("abcde")], frame["y"])).metrics["rmse"]
 
 
 def test_a_matrix_that_is_given_stays_as_it_is():
@@ -346,6 +362,8 @@ def test_what_cannot_be_reported_is_refused():
         report_html(case.model, np.zeros((3, 4)))
     with pytest.raises(ValueError, match="max_sample"):
         report_html(case.model, case.data, max_sample=0)
+    with pytest.raises(ValueError, match="0 to 2"):
+        report_html(make_case("multiclass").model, case.data.get_data(), np.full(N_ROWS, 3))
     with pytest.raises(ValueError, match="class_names"):
         report_html(make_case("multiclass").model, class_names=["one"])
 
