@@ -26,6 +26,7 @@ _SHOWN = (
     "reg_lambda", "gamma", "eta", "max_depth", "min_child_weight", "reg_alpha", "max_delta_step", "max_leaves",
     "tree_method", "max_bin",
 )  # fmt: skip
+_LABEL_LESS_PREDICTION = {"reg:squarederror", "binary:logistic", "reg:logistic", "multi:softprob"}
 
 
 class TraceMismatch(RuntimeError):
@@ -99,10 +100,21 @@ class _Recorder:
         learner = self._learner
         shown = {name: getattr(self._params, name) for name in _SHOWN} | {"objective": learner.loss.name}
         shown |= {"n_outputs": learner.n_outputs, "given_base_score": learner.resolved.learner.base_score is not None}
-        shown["own_leaves"] = learner.loss.leaf_alphas is not None
+        shown |= {"own_leaves": learner.loss.leaf_alphas is not None, **self._wording(margin)}
         prediction = learner.loss.eval_transform(margin, learner.ctx)
         found = _finite((m.name, m.evaluate_info(learner.ctx, prediction, self._data.info)) for m in learner.metrics)
         return Run(shown, learner.intercept.tolist(), margin.tolist(), self._prediction(margin), found, [])
+
+    def _wording(self, margin: np.ndarray) -> dict[str, bool]:
+        """Whether -g is label less prediction, and whether a sum of hessians counts rows: what names depend on."""
+        g, h = self._learner.last_gradients()
+        label = self._data.get_label().reshape(len(margin), -1)
+        if len(g) > 1 and label.shape[1] == 1:
+            label = label == np.arange(len(g))  # classes
+        prediction = np.array(self._prediction(margin))
+        is_plain = self._learner.loss.name in _LABEL_LESS_PREDICTION
+        is_plain = is_plain and np.allclose(label - prediction, -g.T, rtol=1e-5, atol=1e-6)  # not where labels weigh
+        return {"plain_residuals": is_plain, "unit_hessians": bool((h == 1).all())}
 
     @property
     def _prunes(self) -> bool:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from arboost.trace.view import Trace
 
 MAX_ROWS = 60  # of a table; a page shows more
-PLAIN_RESIDUALS = {"reg:squarederror", "binary:logistic", "reg:logistic", "binary:logitraw", "multi:softprob"}
 LOG_ODDS = {"binary:logistic", "reg:logistic"}
 
 
@@ -140,7 +139,7 @@ class _Round:
         self._trace, self._step, self._tree = trace, step, tree
         self._margin, self._before = margin, prediction
         self._data, self._params = trace.to_dict(), trace.run.params
-        self._residual = "residual" if self._params["objective"] in PLAIN_RESIDUALS else "-gradient"
+        self._residual = "residual" if self._params["plain_residuals"] else "-gradient"
 
     def blocks(self) -> Iterator[Block]:
         if self._params["n_outputs"] > 1:

@@ -63,6 +63,23 @@ def test_classes_and_other_losses_have_their_words():
     assert "loss's own best value" in told
 
 
+@pytest.mark.parametrize(
+    ("params", "is_plain"),
+    [
+        ({"objective": "binary:logistic"}, True),
+        ({"objective": "binary:logistic", "scale_pos_weight": 3}, False),  # weighted: -g is no longer y - p
+        ({"objective": "binary:logitraw"}, False),  # the prediction is no probability
+        ({"objective": "reg:squarederror"}, True),
+        ({"objective": "multi:softprob", "num_class": 2}, True),
+        ({"objective": "multi:softmax", "num_class": 2}, False),
+    ],
+)
+def test_a_residual_is_called_so_only_where_it_is_one(params, is_plain):
+    trace = arboost.trace([[3], [8], [11]], [0, 1, 1], params, 1)
+    assert trace.run.params["plain_residuals"] is is_plain
+    assert ("-gradient" in trace.text()) is not is_plain
+
+
 def test_show_prints_with_and_without_rich(capsys, monkeypatch):
     trace = arboost.trace.example("dosage")
     trace.show()

@@ -166,7 +166,7 @@ class App {
       const hasMissing = node.candidates.some((c) => c.n_missing);
       legend("Gain against threshold", hasMissing ? "◀ missing rows go left · ▶ right" : "dots below: the node’s rows");
       drawGains(element, scene, node, scene.candidate, (k) => this.pickCandidate(k));
-    } else if (step.kind === "end" && Object.values(run.rounds[0].metrics)[0] != null) {
+    } else if (step.kind === "end" && hasMetric(run)) {
       legend("On the training rows", esc(Object.keys(run.metrics)[0]));
       drawMetric(element, run);
     } else {
@@ -204,6 +204,12 @@ class App {
     const depth = p.max_depth ? `max_depth ${p.max_depth}` : "no max_depth";
     $("setting").textContent = `${p.objective} · ${depth} · min_child_weight ${fmt(p.min_child_weight)} · tree_method ${p.tree_method}`;
   }
+}
+
+// Whether the first metric has a value everywhere: one may not be defined on the rows, or none be wanted.
+function hasMetric(run) {
+  const [name] = Object.keys(run.metrics);
+  return name !== undefined && [run, ...run.rounds].every((part) => part.metrics[name] !== null);
 }
 
 // How much of a slider's track is behind its thumb.

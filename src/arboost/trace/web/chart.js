@@ -169,9 +169,9 @@ function predictionOf(panel, r, x, y, label, before, after, n, height) {
 
 function drawMetric(element, run) {
   const name = Object.keys(run.metrics)[0];
-  const values = [run.metrics[name], ...run.rounds.map((round) => round.metrics[name])].map((v) => v ?? 0);
+  const values = [run.metrics[name], ...run.rounds.map((round) => round.metrics[name])];
   const width = Math.max(element.clientWidth - 8, 240), height = 236;
-  const y = scale(Math.min(0, ...values), Math.max(...values) * 1.1 || 1, height - 34, 20);
+  const y = scale(Math.min(0, ...values), Math.max(0, ...values) * 1.1 || 1, height - 34, 20);
   const x = scale(0, values.length - 1, 50, width - 40);
   element.replaceChildren();
   const panel = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "metric", role: "img" }, element);

@@ -46,17 +46,16 @@ function shortQuestion(data, c, n) {
 }
 
 // "residual" where -g is label less prediction; else its honest name.
-const RESIDUALS = ["reg:squarederror", "binary:logistic", "reg:logistic", "binary:logitraw", "multi:softprob"];
 const LOG_ODDS = ["binary:logistic", "reg:logistic"];
 
 function words(run) {
   const objective = run.params.objective;
-  const plain = RESIDUALS.includes(objective);
+  const plain = run.params.plain_residuals, isLogistic = LOG_ODDS.includes(objective) && plain;
   return {
     residual: plain ? "residual" : "−gradient",
     residuals: plain ? "residuals" : "gradients, negated",
-    h: objective === "reg:squarederror" ? "rows" : LOG_ODDS.includes(objective) ? "Σ p(1−p)" : "Σ h",
-    hRow: LOG_ODDS.includes(objective) ? "p(1−p)" : "hessian",
+    h: run.params.unit_hessians ? "rows" : isLogistic ? "Σ p(1−p)" : "Σ h",
+    hRow: isLogistic ? "p(1−p)" : "hessian",
     logOdds: LOG_ODDS.includes(objective),
     simple: run.params.reg_alpha === 0 && run.params.max_delta_step === 0,
   };

@@ -28,8 +28,8 @@ const STORIES = {
     const row = isPlain
       ? equation("residual", `${esc(data.target)} − ${p}`, `${num(labelOf(data, run, r, tree.target))} − ${num(before)}`, `<b>${num(minus(tree.g[r]))}</b>`)
       : equation("−gradient", `<b>${num(minus(tree.g[r]))}</b>`);
-    const h = run.params.objective === "reg:squarederror"
-      ? "<p>Under squared error every hessian is 1, so a sum of hessians counts rows.</p>"
+    const h = run.params.unit_hessians
+      ? "<p>Every hessian is 1 here, so a sum of hessians counts rows.</p>"
       : equation(`${w.hRow}`, `<b>${num(tree.h[r])}</b>`);
     return { caption: `How wrong is each row${output}?`, html: `<p>The new tree is fitted to what is still missing. For row 1:</p>${row}${h}` };
   },
