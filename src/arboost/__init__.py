@@ -6,7 +6,7 @@ Importing compiles nothing and imports no optional dependency; names in `_LAZY` 
 import importlib
 from typing import Any
 
-from arboost import callback, collective, compat, config, core, data, interpret, objective, training
+from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
 from arboost.booster import Booster
 from arboost.config import config_context, get_config, set_config
 from arboost.losses import ScalarLoss
@@ -58,6 +58,7 @@ __all__ = [
     "get_config",
     "install_as_xgboost",
     "interpret",
+    "libpath",
     "objective",
     "plot_importance",
     "plot_metric",
