@@ -7,6 +7,7 @@ command line answers without Numba.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+<<<<<<< HEAD
 if TYPE_CHECKING:
     from arboost import callback, collective, compat, config, core, data, interpret, objective, training
     from arboost.booster import Booster
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from arboost.matrix.iterator import DataIter
     from arboost.training import cv, train
     from arboost.version import __version__, build_info
+=======
+from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
+from arboost.booster import Booster
+from arboost.config import config_context, get_config, set_config
+from arboost.losses import ScalarLoss
+from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.matrix.iterator import DataIter
+from arboost.training import cv, train
+from arboost.version import __version__, build_info
+>>>>>>> h-neighbours
 
 # Name -> module; a module's own name stands for the module.
 _LAZY = {
@@ -83,6 +94,7 @@ __all__ = [
     "get_config",
     "install_as_xgboost",
     "interpret",
+    "libpath",
     "objective",
     "plot_importance",
     "plot_metric",

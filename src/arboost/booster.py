@@ -760,6 +760,8 @@ class Booster:
         return {"face": state, "params": learner.params, "model": model, "n_features": learner.n_features}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        if "handle" in state:
+            raise XGBoostError("This pickle holds a Booster of XGBoost itself: use its save_model and our load_model.")
         self._learner = Learner()
         if state["model"] is not None:
             self.load_model(state["model"])

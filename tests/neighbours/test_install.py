@@ -166,6 +166,28 @@ def test_pickles_cross_over(tmp_path, write, read):
         assert b"xgboost.core" not in (tmp_path / "0.pkl").read_bytes()
 
 
+@pytest.mark.skipif(not HAS_XGBOOST, reason="xgboost is not installed")
+def test_a_pickle_of_xgboost_itself_is_refused(tmp_path):
+    need("sklearn")
+    code = """
+        import pickle, sys
+        import numpy as np
+        import xgboost
+        X = np.linspace(0, 1, 60).reshape(20, 3)
+        model = xgboost.XGBRegressor(n_estimators=2).fit(X, X[:, 0])
+        open("theirs.pkl", "wb").write(pickle.dumps(model))
+        """
+    run_code(tmp_path, code)
+    code = """
+        import pickle
+        try:
+            pickle.load(open("theirs.pkl", "rb"))
+        except arboost.core.XGBoostError as error:
+            print(error)
+        """
+    assert "Booster of XGBoost itself" in run_code(tmp_path, code, before=INSTALL)
+
+
 def test_subclasses_and_copies(tmp_path):
     need("sklearn")
     run_code(
