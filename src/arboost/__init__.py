@@ -7,9 +7,8 @@ command line answers without Numba.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
 if TYPE_CHECKING:
-    from arboost import callback, collective, compat, config, core, data, interpret, objective, training
+    from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
     from arboost.booster import Booster
     from arboost.config import config_context, get_config, set_config
     from arboost.losses import ScalarLoss
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
     from arboost.matrix.iterator import DataIter
     from arboost.training import cv, train
     from arboost.version import __version__, build_info
-=======
-from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
-from arboost.booster import Booster
-from arboost.config import config_context, get_config, set_config
-from arboost.losses import ScalarLoss
-from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
-from arboost.matrix.iterator import DataIter
-from arboost.training import cv, train
-from arboost.version import __version__, build_info
->>>>>>> h-neighbours
 
 # Name -> module; a module's own name stands for the module.
 _LAZY = {
@@ -54,6 +43,7 @@ _LAZY = {
     "get_config": "arboost.config",
     "install_as_xgboost": "arboost.as_xgboost",
     "interpret": "arboost.interpret",
+    "libpath": "arboost.libpath",
     "objective": "arboost.objective",
     "plot_importance": "arboost.plotting",
     "plot_metric": "arboost.plotting",
