@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from arboost.booster import Booster
-from arboost.kernels.cpu import survival
+from arboost.kernels.ops import survival
 from arboost.losses.survival import AcceleratedFailureTime, Cox
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.errors import XGBoostError

@@ -6,12 +6,12 @@ MAX_ARGUMENTS = 12
 
 # Kernels allowed more arguments: "module.function" -> why splitting it would be worse.
 MORE_ARGUMENTS: dict[str, str] = {
-    "kernels.cpu.predict.pack_tree": "a tree's five arrays in, the packed forest's six arrays out",
+    "kernels.cpu.model.predict.pack_tree": "a tree's five arrays in, the packed forest's six arrays out",
 }
 
 # Kernels, or whole modules of them, whose work is not a range: "module" or "module.function" -> why.
 WITHOUT_RANGE: dict[str, str] = {
-    "kernels.cpu.bundle.find_bundles": "greedy: where a feature goes depends on those before it",
+    "kernels.cpu.data.bundle.find_bundles": "greedy: where a feature goes depends on those before it",
     "kernels.cpu.grow.nodes": "bookkeeping of one node table: microseconds, and each step needs the one before",
     "kernels.cpu.grow.finish": "one small node table",
     "kernels.cpu.grow.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
@@ -21,12 +21,12 @@ WITHOUT_RANGE: dict[str, str] = {
     "kernels.cpu.sorted.local_proposals.choose_splits": "bookkeeping of one node table, as nodes",
     "kernels.cpu.sorted.local_proposals.plan_children": "bookkeeping of one node table, as nodes",
     "kernels.cpu.sorted.summary": "one summary at a time; proposals for many features do take a range",
-    "kernels.cpu.predict.pack_tree": "one tree is packed by one walk from its root",
+    "kernels.cpu.model.predict.pack_tree": "one tree is packed by one walk from its root",
 }
 
 # Modules besides jit.py that call Numba's compiler: why.
 OWN_COMPILATION = {
-    "kernels.cpu.gradient": "a user's own scalar loss is compiled in memory; a closure cannot be kept on disk",
+    "kernels.cpu.round.gradient": "a user's own scalar loss is compiled in memory; a closure cannot be kept on disk",
 }
 
 BANNED_NAMES = {

@@ -218,8 +218,20 @@ def test_the_loop_imports_no_kernel(modules):
     wrong = [
         f"{module.at(node)}: imports {name}"
         for module in modules
-        if module.part == "tree" and module.name in ("tree.grow", "tree.growers", "tree.driver", "tree.features")
+        if module.name in ("tree.grow", "tree.growers", "tree.driver", "tree.features")
         for node, name in imports_of(module)
         if inside(name, "arboost.kernels")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_back_ends_belong_to_the_engines(modules):
+    """Who is neither a kernel nor a level engine asks `kernels.ops` for what it wants done."""
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if module.part not in ("kernels", "levels")
+        for node, name in imports_of(module)
+        if inside(name, "arboost.kernels.cpu")
     ]
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""The linear booster: a round is one pass of coordinate descent over the weights (kernels/cpu/linear.py).
+"""The linear booster: a round is one pass of coordinate descent over the weights (kernels/cpu/round/linear.py).
 
 `LinearModel` has the face of an ensemble of trees, with weights (F + 1, K) float32, the last row the bias, in their
 place; `LinearTrainer` holds the columns of one matrix. The updaters `shotgun` and `coord_descent` are one here: weights
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.gbtree import GBTree
-from arboost.kernels.cpu import linear as ops
+from arboost.kernels.ops import linear as ops
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import LinearParams

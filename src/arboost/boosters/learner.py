@@ -16,7 +16,7 @@ from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
 from arboost.boosters.update import TreeReviser, start_update
 from arboost.boosters.vector import Gradients, VectorTrainer
-from arboost.kernels.cpu import sums
+from arboost.kernels.ops import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
 from arboost.matrix.categories import Categories

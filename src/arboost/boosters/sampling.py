@@ -8,7 +8,7 @@ sums over the sample are right on average.
 
 import numpy as np
 
-from arboost.kernels.cpu import sample as ops
+from arboost.kernels.ops import sample as ops
 from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from arboost.kernels.cpu.bundle import PLAIN
+from arboost.kernels.cpu.data.bundle import PLAIN
 from arboost.kernels.cpu.grow import nodes, split
 from arboost.kernels.cpu.grow.arrays import Buffers, Plan
 from arboost.kernels.cpu.grow.jobs import SPARE_JOBS

@@ -6,7 +6,7 @@ feature needs it.
 
 import numpy as np
 
-from arboost.kernels.cpu.bundle import PLAIN
+from arboost.kernels.cpu.data.bundle import PLAIN
 from arboost.kernels.cpu.grow.arrays import Entries, Layout
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context

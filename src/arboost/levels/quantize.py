@@ -11,7 +11,7 @@ from struct import pack, unpack
 
 import numpy as np
 
-from arboost.kernels.cpu import quantize as ops
+from arboost.kernels.cpu.round import quantize as ops
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from arboost.kernels.cpu import sums
+from arboost.kernels.ops import sums
 from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context

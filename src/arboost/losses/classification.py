@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu import gradient, sums
 from arboost.kernels.loss_formulas import MIN_HESSIAN
+from arboost.kernels.ops import gradient, sums
 from arboost.losses.base import (
     GRAIN,
     SERIAL,

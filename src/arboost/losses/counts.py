@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import gradient
+from arboost.kernels.ops import gradient
 from arboost.losses.base import SERIAL, ElementwiseLoss, Loss, check_base_score, map_vector, mean_base_score, register
 from arboost.losses.regression import WeightedPositives
 from arboost.runtime.context import Context

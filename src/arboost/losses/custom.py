@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu.gradient import compile_gradient
+from arboost.kernels.ops import gradient
 from arboost.losses.base import DEFAULT_BASE_SCORE, ElementwiseLoss
 from arboost.losses.regression import SquaredError
 from arboost.runtime.context import Context
@@ -68,7 +68,7 @@ def _compile(function: Callable) -> Any:
     """The gradient kernel, tried on one row so that a bad function fails here and not in a thread."""
     if not callable(function):
         raise XGBoostError(f"A scalar loss needs a function(margin, label) -> (gradient, hessian), not {function!r}.")
-    kernel = compile_gradient(function)
+    kernel = gradient.compile_gradient(function)
     margin, label, g, h = np.zeros((4, 1), np.float32)
     try:
         kernel(margin, label, g, h, 0, 1)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import expectile, gradient, leaf_quantile, sums
+from arboost.kernels.ops import expectile, gradient, leaf_quantile, sums
 from arboost.losses.base import (
     GRAIN,
     SERIAL,

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import rank as kernels
-from arboost.kernels.cpu import sums
+from arboost.kernels.ops import rank as kernels
+from arboost.kernels.ops import sums
 from arboost.losses.base import Loss, check_finite, column, register
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo

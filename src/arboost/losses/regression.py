@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import gradient
+from arboost.kernels.ops import gradient
 from arboost.losses.base import ElementwiseLoss, mean_base_score, newton_base_score, register
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError

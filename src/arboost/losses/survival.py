@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu import survival
+from arboost.kernels.ops import survival
 from arboost.losses.base import (
     DEFAULT_BASE_SCORE,
     GRAIN,

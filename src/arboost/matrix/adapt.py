@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from arboost.kernels.cpu import binning, sketch
+from arboost.kernels.ops import binning, counting
 from arboost.matrix.categories import Categories
 from arboost.matrix.lent import plain_view
 from arboost.matrix.sparse import read_sparse
@@ -30,7 +30,7 @@ _SCAN_GRAIN = 1 << 13
 _FEATURE_BYTES = 16  # what the first scan counts of every feature of a sparse table
 _MANY_FEATURES = "Is a column index wrong? Give the features that occur numbers without gaps."
 _FEATURE_TYPES = {"i": "int", "u": "int", "f": "float", "b": "i"}  # XGBoost's names for the kinds of dtypes
-_INFINITE_KEYS = (sketch.KEY_ZERO - sketch.LARGEST_FINITE, sketch.KEY_ZERO + sketch.LARGEST_FINITE)
+_INFINITE_KEYS = (counting.KEY_ZERO - counting.LARGEST_FINITE, counting.KEY_ZERO + counting.LARGEST_FINITE)
 _INF_MESSAGE = "Input data contains `inf` or a value too large, while `missing` is not set to `inf`"
 
 
@@ -303,11 +303,11 @@ class SparseData(RawData):
         spans = split_range(len(self.values), n_parts, _SCAN_GRAIN)
         n_present = np.zeros((len(spans), self.n_features), np.int64)
         low, high = np.empty((2, len(spans), self.n_features), np.uint32)
-        low[:], high[:] = sketch.KEY_MISSING, 0
+        low[:], high[:] = counting.KEY_MISSING, 0
         entries = (self.indices, self.values.view(np.uint32))
         parts = zip(n_present, low, high, spans, strict=True)
         ctx.run_tasks(binning.scan_entries, [(*entries, *part, *span) for *part, span in parts])
-        found = low.min(axis=0, initial=sketch.KEY_MISSING), high.max(axis=0, initial=0)
+        found = low.min(axis=0, initial=counting.KEY_MISSING), high.max(axis=0, initial=0)
         self._key_range = np.stack(found)
         is_infinite = (found[0] == _INFINITE_KEYS[0]) | (found[1] == _INFINITE_KEYS[1])
         return n_present.sum(axis=0), is_infinite.astype(np.int64)

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu import bundle
-from arboost.kernels.cpu.bundle import PLAIN
+from arboost.kernels.ops import bundle
 from arboost.matrix.cuts import Cuts
 from arboost.runtime.context import Context
 from arboost.runtime.pool import split_range
@@ -45,7 +44,7 @@ class Bundles:
     def is_shared(self) -> np.ndarray:
         """(n_columns,) bool: columns that are bundles."""
         shared = np.zeros(self.n_columns, np.bool_)
-        shared[self.column[(self.unstored != PLAIN) & (self.column >= 0)]] = True
+        shared[self.column[(self.unstored != bundle.PLAIN) & (self.column >= 0)]] = True
         return shared
 
     def bin_of_code(self, f: int, n_bins: int, missing_code: int) -> np.ndarray:
@@ -78,7 +77,7 @@ class SparseBins:
 
 
 class Meets(NamedTuple):
-    """What settles conflicts: see kernels/cpu/bundle.py."""
+    """What settles conflicts: see kernels/cpu/data/bundle.py."""
 
     rank: np.ndarray  # (F,) int32
     code_ptr: np.ndarray  # (n_columns + 1,) int64
@@ -159,7 +158,7 @@ def lay_out(group: np.ndarray, n_bins: np.ndarray, unstored: np.ndarray, is_spar
     first[in_order] = starts - ends_of_column[column[in_order]] + is_member[in_order]
     n_codes = np.diff(ends_of_column)
     n_codes[column[is_member & ~is_sparse]] += 1
-    state = np.where(is_member & ~is_sparse, unstored, np.where(is_sparse, UNSTORED_MISSING, PLAIN))
+    state = np.where(is_member & ~is_sparse, unstored, np.where(is_sparse, UNSTORED_MISSING, bundle.PLAIN))
     return Bundles(column, first, state.astype(np.int32), n_codes.astype(np.int32))
 
 
@@ -179,7 +178,7 @@ def meets(bundles: Bundles, n_bins: np.ndarray, n_stored: np.ndarray) -> Meets:
 
 def without(bundles: Bundles, n_bins: np.ndarray, dropped: np.ndarray) -> Bundles | None:
     """The same bundles of dense data without some members, None if that leaves too little."""
-    group = np.where(bundles.unstored == PLAIN, -1, bundles.column).astype(np.int64)
+    group = np.where(bundles.unstored == bundle.PLAIN, -1, bundles.column).astype(np.int64)
     return _if_it_pays(drop(group, dropped), n_bins, bundles.unstored)
 
 
@@ -269,4 +268,4 @@ def lay_out_sparse(
 def one_column_each(n_bins: np.ndarray) -> Bundles:
     """No bundles: what a page means that has none."""
     every = np.arange(len(n_bins), dtype=np.int32)
-    return Bundles(every, np.zeros_like(every), np.full_like(every, PLAIN), n_bins)
+    return Bundles(every, np.zeros_like(every), np.full_like(every, bundle.PLAIN), n_bins)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from arboost.kernels.cpu import sketch
+from arboost.kernels.ops import counting
 from arboost.matrix.adapt import FeatureSource, RawData, SparseData
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -200,14 +200,14 @@ def quantize_weight(ctx: Context, n_rows: int, weight: np.ndarray | None) -> np.
 
 def values_of_keys(keys: np.ndarray) -> np.ndarray:
     """float32 values of sort keys."""
-    zero = np.uint32(sketch.KEY_ZERO)
+    zero = np.uint32(counting.KEY_ZERO)
     return np.where(keys >= zero, keys - zero, (zero - keys) | zero).view(np.float32)
 
 
 def keys_of_values(values: np.ndarray) -> np.ndarray:
     """Sort keys of float32 values without NaN."""
     bits = values.view(np.uint32)
-    zero = np.uint32(sketch.KEY_ZERO)
+    zero = np.uint32(counting.KEY_ZERO)
     magnitude = bits & ~zero
     return np.where(bits > zero, zero - magnitude, zero + magnitude)
 
@@ -273,7 +273,7 @@ def _pick_by_sorting(
     else:
         column_ptr, values, entry_weights = source.feature_values(ctx, first, stop, weights)
     ctx.run_ranges(
-        stop - first, 1, sketch.pick_sorted,
+        stop - first, 1, counting.pick_sorted,
         column_ptr, values.view(np.uint32), entry_weights,
         picked.n_bins, picked.n_slots, picked.bases, picked.prefixes, picked.totals, picked.all_kept,
     )  # fmt: skip
@@ -313,9 +313,9 @@ def _count_top(
     counts, low_bits = np.zeros((stop - first, 65536), np.int64), np.zeros(stop - first, np.uint32)
     for first_row, values, column in source.tiles(first, stop):
         part = _part(weights, first_row, len(values))
-        ctx.run_ranges(stop - first, 1, sketch.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
+        ctx.run_ranges(stop - first, 1, counting.count_top_bits, values.view(np.uint32), column, part, counts, low_bits)
     ctx.comm.allreduce_sum(counts)
-    counts[:, sketch.MISSING_CELL] = 0
+    counts[:, counting.MISSING_CELL] = 0
     return counts, low_bits
 
 
@@ -323,7 +323,7 @@ def _pick(ctx: Context, picked: _Picked, counts: np.ndarray, features: np.ndarra
     """Which cells of `counts` become slots of the next level: their numbers, 0 for none."""
     slots = np.zeros(counts.shape, np.int32)
     ctx.run_ranges(
-        len(features), 1, sketch.pick_cells,
+        len(features), 1, counting.pick_cells,
         counts, features, n_bits, picked.totals, picked.n_bins, picked.n_slots, picked.bases, picked.prefixes,
         picked.all_kept, slots,
     )  # fmt: skip
@@ -346,7 +346,7 @@ def _count_deeper(
             block = values[start : start + n_rows].view(np.uint32)
             part = _part(weights, first_row + start, len(block))
             ctx.run_ranges(
-                n_features, 1, sketch.count_low_bits,
+                n_features, 1, counting.count_low_bits,
                 block, column, part, features, slots, deep_slots, hits, hit_weights, counts,
             )  # fmt: skip
     return ctx.comm.allreduce_sum(counts)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from arboost.kernels.cpu import binning
+from arboost.kernels.ops import binning
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData
 from arboost.matrix.categories import Categories, as_category_values
 from arboost.matrix.sparse import check_indices

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from arboost.kernels.cpu import binning, bundle, sketch
+from arboost.kernels.ops import binning, bundle, counting
 from arboost.matrix import bundles as bundling
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, SparseData, even_spans
 from arboost.matrix.bundles import Bundles, Meets, SparseBins, StoredBins
@@ -235,7 +235,7 @@ def _dense_layout(bundles: Bundles, cuts: Cuts, cut_keys: np.ndarray) -> tuple[n
     features, unstored = np.arange(cuts.n_features), bundles.unstored
     low = np.where(unstored > 0, cut_keys[features, np.maximum(unstored - 1, 0)], np.uint32(0))
     high = np.where(unstored >= 0, cut_keys[features, np.maximum(unstored, 0)], np.uint32(0))  # after all cuts: missing
-    low[unstored == bundling.UNSTORED_MISSING], high[unstored == bundling.UNSTORED_MISSING] = sketch.KEY_MISSING, 0
+    low[unstored == bundling.UNSTORED_MISSING], high[unstored == bundling.UNSTORED_MISSING] = counting.KEY_MISSING, 0
     gap = np.where(unstored >= 0, unstored, bundle.NO_GAP).astype(np.int32)
     is_plain = unstored == bundle.PLAIN
     edges = np.flatnonzero(np.diff(is_plain.astype(np.int8), prepend=1, append=1))
@@ -375,7 +375,7 @@ def _search_table(ctx: Context, cuts: Cuts, n_rows: int, all_cells: int = _TABLE
     n_inner = cuts.n_bins.astype(np.int64) - 1
     longest = int(n_inner.max(initial=0))
     padding = max(256, 1 << longest.bit_length())  # how far ahead a search may look from where it begins
-    cut_keys = np.full((n_features, longest + padding), sketch.KEY_MISSING, np.uint32)
+    cut_keys = np.full((n_features, longest + padding), counting.KEY_MISSING, np.uint32)
     is_inner = np.ones(len(cuts.values), np.bool_)
     is_inner[cuts.ptr[1:] - 1] = False
     cut_keys[:, :longest][np.arange(longest) < n_inner[:, None]] = keys_of_values(cuts.values[is_inner])

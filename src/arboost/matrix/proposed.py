@@ -7,8 +7,7 @@ are from tree to tree; a feature always has room for as many bins as it may get,
 
 import numpy as np
 
-from arboost.kernels.cpu import bundle
-from arboost.kernels.cpu.sorted import rebin, summary
+from arboost.kernels.ops import bundle, rebin, summary
 from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, check_max_bin
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage

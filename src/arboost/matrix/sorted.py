@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from arboost.kernels.cpu.sorted import sorting
+from arboost.kernels.ops import sorting
 from arboost.matrix.adapt import FeatureSource, RawData, SparseData
 from arboost.runtime.context import Context
 

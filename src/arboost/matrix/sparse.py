@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from arboost.kernels.cpu import compressed
+from arboost.kernels.ops import compressed
 from arboost.matrix.lent import plain_view
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu.sorted import summary as ops
+from arboost.kernels.ops import summary as ops
 from arboost.runtime.errors import XGBoostError
 
 MAX_TOTAL = 1 << 61

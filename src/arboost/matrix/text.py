@@ -1,8 +1,8 @@
 """Numbers in CSV and libsvm files, a block of lines at a time.
 
-A block is cut into spans of lines, one for each thread, and parsed by kernels/cpu/text.py. A small block, and one with
-anything unusual in it, is read line by line with Python, which gives the same values and finds the line that an error
-is about.
+A block is cut into spans of lines, one for each thread, and parsed by kernels/cpu/data/text.py. A small block, and one
+with anything unusual in it, is read line by line with Python, which gives the same values and finds the line that an
+error is about.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arboost.kernels.cpu import text as kernels
+from arboost.kernels.ops import text as kernels
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

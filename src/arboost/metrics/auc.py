@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.kernels.cpu import metric as kernels
-from arboost.kernels.cpu import sums
+from arboost.kernels.ops import metric as kernels
+from arboost.kernels.ops import sums
 from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.metrics.multiclass import class_arrays
 from arboost.runtime import settings

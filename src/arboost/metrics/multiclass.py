@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import metric as rows
+from arboost.kernels.ops import metric as rows
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.metrics.elementwise import mean_over_rows
 from arboost.runtime.context import Context

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import rank as kernels
-from arboost.kernels.cpu import sums
+from arboost.kernels.ops import rank as kernels
+from arboost.kernels.ops import sums
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.auc import AreaUnderPrecisionRecall, AreaUnderRoc

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu import sums, survival
+from arboost.kernels.ops import sums, survival
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.metrics.elementwise import mean_over_rows

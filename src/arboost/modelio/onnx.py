@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu.expectile import LEAST_GAP
+from arboost.kernels.ops import expectile
 from arboost.modelio.ensemble import Ensemble, write_file
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
@@ -221,9 +221,9 @@ def _sorted(graph: _Graph, margin: str, model: Ensemble) -> tuple[str, int]:
 
 
 def _expectiles(graph: _Graph, margin: str, model: Ensemble) -> tuple[str, int]:
-    """The first margin, then steps of LEAST_GAP + ln(1 + e**margin)."""
+    """The first margin, then steps of expectile.LEAST_GAP + ln(1 + e**margin)."""
     is_first = graph.constant("is_first", np.arange(model.n_outputs).reshape(1, -1) == 0)
-    gap = graph.constant("least_gap", np.full(1, LEAST_GAP, np.float32))
+    gap = graph.constant("least_gap", np.full(1, expectile.LEAST_GAP, np.float32))
     steps = graph.add("Where", [is_first, margin, graph.add("Add", [graph.add("Softplus", [margin]), gap])])
     return graph.add("CumSum", [steps, graph.constant("outputs", np.array(1, np.int64))]), model.n_outputs
 

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from arboost.kernels.cpu.expectile import LEAST_GAP
+from arboost.kernels.ops import expectile
 from arboost.modelio.ensemble import Ensemble, write_file
 from arboost.tree.model import Tree
 
@@ -75,7 +75,7 @@ _OF_ALL = {  # output function -> statements
     "softmax": "powers = [math.exp(m - max(margin)) for m in margin]\n    return [p / sum(powers) for p in powers]",
     "argmax": "return float(margin.index(max(margin)))",
     "sorted": "rising = sorted(margin)\n    return [rising[rank] for rank in {ranks}]",
-    "expectiles": f"steps = [{LEAST_GAP} + max(m, 0) + math.log1p(math.exp(-abs(m))) for m in margin[1:]]\n"
+    "expectiles": f"steps = [{expectile.LEAST_GAP} + max(m, 0) + math.log1p(math.exp(-abs(m))) for m in margin[1:]]\n"
     "    return [margin[0] + sum(steps[:i]) for i in range(len(margin))]",
 }
 

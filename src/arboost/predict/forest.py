@@ -1,11 +1,11 @@
-"""All trees of a model in one set of arrays, laid out for the walk (kernels/cpu/predict.py)."""
+"""All trees of a model in one set of arrays, laid out for the walk (kernels/cpu/model/predict.py)."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from arboost.kernels.cpu import predict as ops
 from arboost.kernels.dtypes import PACKED_TREE
+from arboost.kernels.ops import predict as ops
 from arboost.predict.shap import Explainer, pack_bitsets
 from arboost.runtime.context import Context
 from arboost.tree.model import Tree

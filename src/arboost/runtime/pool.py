@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu.grow import team as words
+from arboost.kernels.ops import team as words
 
 
 class _Worker:

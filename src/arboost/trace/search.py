@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.kernels.cpu import candidates as ops
+from arboost.kernels.ops import candidates as ops
 from arboost.kernels.scalar import MIN_GAIN
 from arboost.levels.quantize import QuantizedGradients
 from arboost.params.resolve import TreeParams

@@ -6,7 +6,7 @@ at them, and the tree grown on it as always. Where no row's weight has changed s
 
 import numpy as np
 
-from arboost.kernels.cpu.sorted import rebin
+from arboost.kernels.ops import rebin
 from arboost.levels.quantize import QuantizedGradients
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.page import make_binned

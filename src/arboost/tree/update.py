@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from arboost.kernels.cpu import refresh as ops
+from arboost.kernels.ops import refresh as ops
 from arboost.levels.quantize import QuantizedGradients
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context

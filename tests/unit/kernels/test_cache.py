@@ -439,5 +439,5 @@ def test_kinds_name_modules_that_are_there():
     source = Path(cache.__file__).parent
     assert {path.stem for path in source.rglob("*.py")} >= set(kinds._KIND_OF_MODULE)
     assert set(kinds._KIND_OF_MODULE.values()) <= set(kinds.KINDS)
-    assert kinds.kind_of("arboost.kernels.cpu.rank") == "rank"
+    assert kinds.kind_of("arboost.kernels.cpu.round.rank") == "rank"
     assert kinds.kind_of("arboost.kernels.cpu.level") == "hist"

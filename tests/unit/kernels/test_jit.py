@@ -21,7 +21,7 @@ import numpy as np
 from numba.core import event
 import arboost
 from arboost.kernels import jit
-from arboost.kernels.cpu.sample import sample_rows
+from arboost.kernels.cpu.round.sample import sample_rows
 from arboost.runtime import settings
 {setup}
 with settings.announcing(), event.install_recorder("numba:compile") as recorder:

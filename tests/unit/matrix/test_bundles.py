@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import datasets
 import pages
 from arboost import DMatrix, QuantileDMatrix
-from arboost.kernels.cpu import bundle
+from arboost.kernels.cpu.data import bundle
 from arboost.matrix import bundles as bundling
 from arboost.matrix import dmatrix
 from arboost.matrix.adapt import SparseData, adapt, even_spans

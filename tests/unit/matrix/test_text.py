@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu import text as kernels
+from arboost.kernels.cpu.data import text as kernels
 from arboost.matrix import text
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.context import Context

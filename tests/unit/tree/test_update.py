@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pages
-from arboost.kernels.cpu.refresh import add_leaf_sums as sum_kernel
+from arboost.kernels.cpu.round.refresh import add_leaf_sums as sum_kernel
 from arboost.params.resolve import resolve
 from arboost.runtime.context import Context
 from arboost.tree.model import DELETED, NO_PARENT, Tree

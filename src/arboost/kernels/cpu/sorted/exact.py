@@ -12,13 +12,13 @@ import numpy as np
 from numba import float32, float64, int64, uint32, uint64
 from numba.extending import overload
 
+from arboost.kernels.cpu.data.counting import key_of_bits
 from arboost.kernels.cpu.grow import bounds as bounding
 from arboost.kernels.cpu.grow import nodes as nodes_
 from arboost.kernels.cpu.grow import orders, split
 from arboost.kernels.cpu.grow.arrays import Bounds, Gradients, is_of
 from arboost.kernels.cpu.grow.nodes import BATCH, EVALS, OPENED
 from arboost.kernels.cpu.grow.team import STOP, barrier, take_job
-from arboost.kernels.cpu.sketch import key_of_bits
 from arboost.kernels.cpu.sorted.column_scan import AHEAD, FULL, PIECE, find_bounded, keep_better, scan_run, sum_run
 from arboost.kernels.cpu.sorted.sorting import bits_of_key
 from arboost.kernels.jit import OPTIONS, kernel, part, section

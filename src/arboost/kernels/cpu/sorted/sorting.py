@@ -5,7 +5,7 @@ A value and its row travel as one uint64, sort key above row id, through a stabl
 
 from numba import uint32, uint64
 
-from arboost.kernels.cpu.sketch import KEY_MISSING, KEY_ZERO, key_of_bits
+from arboost.kernels.cpu.data.counting import KEY_MISSING, KEY_ZERO, key_of_bits
 from arboost.kernels.jit import kernel, part
 
 DIGIT_BITS, N_DIGITS = 11, 3

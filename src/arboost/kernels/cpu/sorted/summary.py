@@ -11,7 +11,7 @@ A *run* is rows[start:stop] and values[start:stop], ascending, of one sorted col
 
 from numba import int64, uint64
 
-from arboost.kernels.cpu.sketch import wanted_rank
+from arboost.kernels.cpu.data.counting import wanted_rank
 from arboost.kernels.intrinsics import prefetch_item
 from arboost.kernels.jit import kernel, part
 

@@ -5,7 +5,7 @@ import pytest
 
 import naive
 import naive_shap
-from arboost.kernels.cpu import predict as ops
+from arboost.kernels.cpu.model import predict as ops
 from arboost.kernels.dtypes import PACKED_TREE
 from arboost.predict.shap import pack_bitsets
 from forests import random_tree

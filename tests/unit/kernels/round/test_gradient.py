@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from arboost.kernels.cpu import gradient
+from arboost.kernels.cpu.round import gradient
 
 RNG = np.random.default_rng(0)
 N = 3001

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from arboost.kernels.cpu import survival
+from arboost.kernels.cpu.round import survival
 from pages import compiled
 
 DISTRIBUTIONS = {"normal": stats.norm, "logistic": stats.logistic, "extreme": stats.gumbel_l}

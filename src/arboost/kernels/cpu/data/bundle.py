@@ -10,8 +10,8 @@ owners[code_ptr[c] + code] is the feature that a column's code belongs to.
 
 from numba import int64, uint32, uint64
 
-from arboost.kernels.cpu.binning import ROW_BLOCK, bin_block, first_cell, search
-from arboost.kernels.cpu.sketch import KEY_MISSING, key_of_bits
+from arboost.kernels.cpu.data.binning import ROW_BLOCK, bin_block, first_cell, search
+from arboost.kernels.cpu.data.counting import KEY_MISSING, key_of_bits
 from arboost.kernels.jit import kernel, part, scalar
 
 LANES = 16  # features looked at together

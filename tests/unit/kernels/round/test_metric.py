@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu import metric
+from arboost.kernels.cpu.round import metric
 
 RNG = np.random.default_rng(0)
 N = 1001

@@ -12,7 +12,7 @@ over the share that came from there. Scratch arrays are (level * n_points + poin
 import numpy as np
 from numba import int64, uint64
 
-from arboost.kernels.cpu.predict import goes_left_mixed
+from arboost.kernels.cpu.model.predict import goes_left_mixed
 from arboost.kernels.jit import kernel, part
 
 BLOCK = 128  # rows that walk together: loops over them become vector instructions

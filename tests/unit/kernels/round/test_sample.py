@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from arboost.kernels.cpu.sample import sample_rows
+from arboost.kernels.cpu.round.sample import sample_rows
 
 
 def sample(key, threshold, first_row, n_rows, bounds):

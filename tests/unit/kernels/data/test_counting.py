@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from arboost.kernels.cpu import sketch
+from arboost.kernels.cpu.data import counting
 from arboost.kernels.jit import kernel
 
 floats = st.floats(width=32, allow_nan=False)
@@ -16,20 +16,20 @@ floats = st.floats(width=32, allow_nan=False)
 def make_keys(bits, keys, start, stop):
     """keys[i] (OUT) = key_of_bits(bits[i])."""
     for i in range(start, stop):
-        keys[i] = sketch.key_of_bits(bits[i])
+        keys[i] = counting.key_of_bits(bits[i])
 
 
 @kernel
 def make_ranks(total, n_bins, ranks, start, stop):
     """ranks[k] (OUT) = wanted_rank(k)."""
     for k in range(start, stop):
-        ranks[k] = sketch.wanted_rank(k, total, n_bins)
+        ranks[k] = counting.wanted_rank(k, total, n_bins)
 
 
 @kernel
 def sort(keys, weights, spare_keys, spare_weights, start, stop):
     """Sorts keys[:stop] into spare_keys."""
-    sketch.sort_pairs(keys, weights, stop, spare_keys, spare_weights)
+    counting.sort_pairs(keys, weights, stop, spare_keys, spare_weights)
 
 
 def keys_of(values):
@@ -48,11 +48,11 @@ def test_keys_keep_the_order(a, b):
 
 def test_nan_of_either_sign_has_the_largest_key():
     nans = np.array([0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF], np.uint32).view(np.float32)
-    assert (keys_of(nans) == sketch.KEY_MISSING).all()
+    assert (keys_of(nans) == counting.KEY_MISSING).all()
     infinite = keys_of([-np.inf, np.inf])
     assert infinite[0] < keys_of([np.finfo(np.float32).min])[0]
-    assert keys_of([np.finfo(np.float32).max])[0] < infinite[1] < sketch.KEY_MISSING
-    assert infinite[1] >> 16 < sketch.MISSING_CELL
+    assert keys_of([np.finfo(np.float32).max])[0] < infinite[1] < counting.KEY_MISSING
+    assert infinite[1] >> 16 < counting.MISSING_CELL
 
 
 @given(st.integers(1, 2**62), st.integers(2, 65535))
@@ -86,9 +86,9 @@ def test_count_top_bits_adds_weights_and_collects_bits(first_column):
     weights = rng.integers(0, 5, 500)
     n_features = 5 - first_column
     counts, low_bits = np.zeros((n_features, 65536), np.int64), np.zeros(n_features, np.uint32)
-    sketch.count_top_bits(values.view(np.uint32), first_column, weights, counts, low_bits, 0, n_features)
+    counting.count_top_bits(values.view(np.uint32), first_column, weights, counts, low_bits, 0, n_features)
     for f in range(n_features):
         keys = keys_of(values[:, first_column + f])
         assert (counts[f] == np.bincount(keys >> 16, weights, minlength=65536)).all()
-        assert low_bits[f] == np.bitwise_or.reduce(keys[keys != sketch.KEY_MISSING])
+        assert low_bits[f] == np.bitwise_or.reduce(keys[keys != counting.KEY_MISSING])
     assert low_bits[-1] & 0xFFFF == 0

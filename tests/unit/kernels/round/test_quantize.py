@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import naive
-from arboost.kernels.cpu import quantize as ops
+from arboost.kernels.cpu.round import quantize as ops
 
 floats = hnp.arrays(np.float32, st.integers(1, 30), elements=st.floats(width=32))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import naive_shap
-from arboost.kernels.cpu import shap as ops
+from arboost.kernels.cpu.model import shap as ops
 from arboost.predict.shap import Explainer
 from arboost.runtime.context import Context
 from forests import random_tree

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from arboost.kernels.cpu.compressed import BAD_INDEX, BAD_POINTER, UNORDERED, check_lines
+from arboost.kernels.cpu.data.compressed import BAD_INDEX, BAD_POINTER, UNORDERED, check_lines
 
 
 def faults(ptr, indices, n_places):

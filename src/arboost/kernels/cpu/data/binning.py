@@ -9,7 +9,7 @@ n_steps[f] halvings among the cuts of that cell do the rest, without a branch. C
 import numpy as np
 from numba import int64, uint32, uint64
 
-from arboost.kernels.cpu.sketch import KEY_MISSING, LARGEST_FINITE, index_mask, key_of_bits
+from arboost.kernels.cpu.data.counting import KEY_MISSING, LARGEST_FINITE, index_mask, key_of_bits
 from arboost.kernels.jit import kernel, scalar
 
 ROW_BLOCK = 256  # rows whose values, and one feature's cuts, stay in L1 together

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from arboost.kernels.cpu import candidates
+from arboost.kernels.cpu.model import candidates
 
 
 def score(g, h, lam):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_rank as naive
-from arboost.kernels.cpu import rank
+from arboost.kernels.cpu.round import rank
 from arboost.runtime.context import Context
 from pages import compiled
 

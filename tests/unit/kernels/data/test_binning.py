@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import naive_matrix
-from arboost.kernels.cpu import binning, sketch
+from arboost.kernels.cpu.data import binning, counting
 from arboost.matrix.adapt import adapt
 from arboost.matrix.cuts import Cuts, keys_of_values, values_of_keys
 from arboost.matrix.page import _search_table
@@ -120,7 +120,7 @@ def test_scan_of_entries():
     matrix = scipy.sparse.csr_matrix(np.array([[3, -1, 0], [2, 7, 0], [-np.inf, 0, 0]], np.float32))
     matrix.data[1] = np.nan
     counts = np.zeros(3, np.int64)
-    low, high = np.full(3, sketch.KEY_MISSING, np.uint32), np.zeros(3, np.uint32)
+    low, high = np.full(3, counting.KEY_MISSING, np.uint32), np.zeros(3, np.uint32)
     binning.scan_entries(matrix.indices, matrix.data.view(np.uint32), counts, low, high, 0, matrix.nnz)
     assert counts.tolist() == [3, 1, 0]
     assert values_of_keys(low[:2]).tolist() == [-np.inf, 7]
@@ -144,4 +144,4 @@ def test_keys_and_values_are_inverse(values):
     keys = keys_of_values(values)
     assert (values_of_keys(keys) == values).all()
     assert (np.argsort(keys, kind="stable") == np.argsort(values, kind="stable")).all()
-    assert keys.max() < sketch.KEY_MISSING
+    assert keys.max() < counting.KEY_MISSING

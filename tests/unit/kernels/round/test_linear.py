@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pages
-from arboost.kernels.cpu import linear
+from arboost.kernels.cpu.round import linear
 
 STEP = np.array([0.5, 0.3, 0.2])
 

@@ -1,0 +1,1 @@
+"""Data to bins: counting values, binning, bundles, checks, files of text."""
