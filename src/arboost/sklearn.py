@@ -776,10 +776,6 @@ class XGBRanker(XGBModel):
         eval_group, eval_qid :
             Groups of each of `eval_set`.
         """
-        if isinstance(self.objective, str) and "rank:" not in self.objective:
-            raise ValueError(
-                f"please use XGBRanker for ranking task: its objective is one of rank:..., not {self.objective!r}."
-            )
         given = Rows(X, y, sample_weight, base_margin, group, qid)
         evals = fitting.eval_rows(given, eval_set, sample_weight_eval_set, base_margin_eval_set, eval_group, eval_qid)
         rows = fitting.with_groups(given)

@@ -210,10 +210,6 @@ def test_words_for_what_does_not_fit():
         "multiple custom metrics",
         error=NotImplementedError,
     )
-    both_say(
-        lambda library: library.XGBRanker(objective="reg:squarederror").fit(X, CLASS, group=[60]),
-        "please use XGBRanker for ranking task",
-    )
 
 
 def test_classes_that_a_continued_model_does_not_know():

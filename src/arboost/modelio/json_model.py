@@ -359,8 +359,10 @@ def _read_vectors(
     base_weights are of those alone: they are no good here, and are read as 0.
     """
     n_nodes = len(left)
-    is_reduced = "leaf_weights" in fields and 0 < base_weight.size < n_nodes * n_targets
-    if is_reduced and base_weight.size % n_nodes == 0:
+    n_leaves = int(np.count_nonzero(left == -1))
+    # what the file holds bounds n_targets, and so the memory that is asked for
+    is_whole = "leaf_weights" in fields and fields.floats("leaf_weights").size == max(n_leaves, 1) * n_targets
+    if is_whole and 0 < base_weight.size < n_nodes * n_targets and base_weight.size % n_nodes == 0:
         base_weight = np.zeros(n_nodes * n_targets, np.float32)
     if base_weight.size != n_nodes * n_targets:
         fail(fields.path("base_weights"), f"{base_weight.size} entries for {n_nodes} nodes of {n_targets} targets")
@@ -371,7 +373,6 @@ def _read_vectors(
     vectors = np.where(is_leaf[:, None], base_weight, np.float32(0))
     if "leaf_weights" in fields:
         weights, place = fields.floats("leaf_weights"), right[is_leaf]
-        n_leaves = int(np.count_nonzero(is_leaf))
         if weights.size != n_leaves * n_targets:
             fail(fields.path("leaf_weights"), f"{weights.size} entries for {n_leaves} leaves of {n_targets} targets")
         if not np.array_equal(np.sort(place), np.arange(n_leaves)):
