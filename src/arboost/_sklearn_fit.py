@@ -90,6 +90,15 @@ def encode_eval(part: Rows, classes: np.ndarray, number: int) -> Rows:
     return replace(part, y=encode(label_array(part.y, what), classes, what))
 
 
+def refuse_stopping(estimator: Any) -> None:
+    """A forest has nothing to stop or to watch."""
+    if estimator.early_stopping_rounds is not None or estimator.callbacks is not None or estimator.early_stopping:
+        raise NotImplementedError(
+            "`early_stopping_rounds` and `callbacks` are not implemented for the sklearn random forest estimator "
+            "interface: a forest has one round."
+        )
+
+
 def check_y(estimator: Any, y: Any) -> None:
     if y is None:
         name = type(estimator).__name__

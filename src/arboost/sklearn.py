@@ -701,7 +701,7 @@ class _Forest:
             reg_lambda=reg_lambda,
             **kwargs,
         )
-        _refuse_stopping(self)
+        fitting.refuse_stopping(self)
 
     def get_xgb_params(self) -> dict[str, Any]:
         """The parameters that `train` understands."""
@@ -714,7 +714,7 @@ class _Forest:
         return 1
 
     def _patience(self) -> int | None:
-        _refuse_stopping(self)
+        fitting.refuse_stopping(self)
         return None
 
 
@@ -821,14 +821,6 @@ def _booster_of(model: Any) -> Booster | None:
     if isinstance(model, XGBModel):
         return model.get_booster()
     return model if model is None or isinstance(model, Booster) else Booster(model_file=model)
-
-
-def _refuse_stopping(estimator: Any) -> None:
-    if estimator.early_stopping_rounds is not None or estimator.callbacks is not None or estimator.early_stopping:
-        raise NotImplementedError(
-            "`early_stopping_rounds` and `callbacks` are not implemented for the sklearn random forest estimator "
-            "interface: a forest has one round."
-        )
 
 
 document(XGBModel, XGBClassifier, XGBRegressor, XGBRFClassifier, XGBRFRegressor, XGBRanker)
