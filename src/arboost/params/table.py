@@ -93,7 +93,7 @@ _GENERAL = (
         "nthread",
         int,
         0,
-        "Threads; 0 or negative: all cores this process may use. At most 64, or twice the cores. Results do not depend on it.",
+        "Threads; 0 or negative: all cores this process may use. At most 64, or twice the cores. Results stay equal.",
         aliases=("n_jobs",),
         group="general",
     ),
