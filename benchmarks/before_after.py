@@ -1,0 +1,152 @@
+"""Two states of this project side by side: the same rows, in turns, in one process each.
+
+    python benchmarks/before_after.py --before ../older/src --after src --threads 2
+
+Seconds are the least of the repeats, ratios after / before. Noise is judged by the ratio of the medians beside it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def make_rows(xgb, np, scale, threads):
+    """Name -> (a function that does the work once, repeats)."""
+    rng = np.random.default_rng(0)
+    base = {"objective": "binary:logistic", "max_depth": 6, "nthread": threads, "verbosity": 0}
+
+    def table(n, f, missing=0.0):
+        X = rng.standard_normal((n, f), dtype=np.float32)
+        y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.standard_normal(n, dtype=np.float32) > 0).astype(np.float32)
+        if missing:
+            X[rng.random(X.shape) < missing] = np.nan
+        return X, y
+
+    def train(params, data, rounds):
+        return lambda: xgb.train({**base, **params}, data, rounds)
+
+    n = max(1000, int(1_000_000 * scale))
+    big = xgb.DMatrix(*table(n, 28))
+    small, tiny = xgb.DMatrix(*table(10_000, 50)), xgb.DMatrix(*table(1_000, 20))
+    wide = xgb.DMatrix(*table(20_000, max(50, int(2000 * scale))))
+    middle = xgb.DMatrix(*table(max(1000, n // 5), 28))
+    codes = table(n // 5, 12)[0]
+    codes[:, :4] = rng.integers(0, 60, (len(codes), 4))
+    types = ["c"] * 4 + ["q"] * 8
+    sets = xgb.DMatrix(codes, codes[:, 5] + np.sin(codes[:, 0]), feature_types=types, enable_categorical=True)
+    several = table(max(1000, n // 10), 20)[0]
+    targets = xgb.DMatrix(several, several[:, :8] + several[:, 1:9] ** 2)
+    squared = {"objective": "reg:squarederror"}
+    hot = np.zeros((n // 4, 100), np.float32)
+    hot[np.arange(len(hot)), rng.integers(0, 100, len(hot))] = 1
+    one_hot = xgb.DMatrix(hot, hot[:, :50].sum(axis=1) + 0.1 * rng.standard_normal(len(hot)))
+    model, many = xgb.train(base, middle, 100), table(n, 28)[0]
+    groups = xgb.DMatrix(table(max(1000, n // 20), 30)[0], rng.integers(0, 5, max(1000, n // 20)))
+    groups.set_group([50] * (groups.num_row() // 50) + [groups.num_row() % 50] * (groups.num_row() % 50 > 0))
+    return {
+        f"train {n:,} x 28, 50 rounds": (train({}, big, 50), 5),
+        "the same, lossguide, 31 leaves": (
+            train({"grow_policy": "lossguide", "max_leaves": 31, "max_depth": 0}, big, 50),
+            5,
+        ),
+        "the same, half of the rows": (train({"subsample": 0.5}, big, 50), 5),
+        "train 10,000 x 50, 100 rounds": (train({}, small, 100), 9),
+        "train 1,000 x 20, 100 rounds": (train({}, tiny, 100), 25),
+        f"train 20,000 x {wide.num_col():,}, 10 rounds": (train({}, wide, 10), 3),
+        "categories and numbers, 30 rounds": (train(squared, sets, 30), 5),
+        "monotone, 30 rounds": (train({"monotone_constraints": (1, -1)}, middle, 30), 5),
+        "columns by node, 30 rounds": (train({"colsample_bynode": 0.5}, middle, 30), 5),
+        "one-hot columns, 30 rounds": (train(squared, one_hot, 30), 5),
+        "8 targets, a tree for each, 10 rounds": (train(squared, targets, 10), 5),
+        "8 targets, vector leaves, 10 rounds": (
+            train({**squared, "multi_strategy": "multi_output_tree"}, targets, 10),
+            5,
+        ),
+        "exact, 20 rounds": (train({"tree_method": "exact"}, middle, 20), 5),
+        "approx, 20 rounds": (train({"tree_method": "approx"}, middle, 20), 5),
+        "ranking, 30 rounds": (train({"objective": "rank:ndcg"}, groups, 30), 5),
+        "DART, 40 rounds": (train({"booster": "dart", "rate_drop": 0.1}, small, 40), 5),
+        f"predict {n:,} x 28, 100 trees": (lambda: model.inplace_predict(many), 5),
+    }
+
+
+def serve(scale, threads):
+    """Do one repeat of the row that each line names, and print the seconds it took."""
+    import numpy as np
+
+    import arboost as xgb
+
+    rows = make_rows(xgb, np, scale, threads)
+    print(json.dumps({name: repeats for name, (_, repeats) in rows.items()}), flush=True)
+    for line in sys.stdin:
+        work = rows[json.loads(line)][0]
+        began = time.perf_counter()
+        work()
+        print(time.perf_counter() - began, flush=True)
+
+
+class State:
+    """One state of the project in a process of its own."""
+
+    def __init__(self, source, options):
+        environment = {**os.environ, "PYTHONPATH": str(Path(source).resolve())}
+        command = [
+            sys.executable,
+            __file__,
+            "--serve",
+            "--scale",
+            str(options.scale),
+            "--threads",
+            str(options.threads),
+        ]
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.rows = json.loads(self._process.stdout.readline())
+
+    def run(self, name):
+        self._process.stdin.write(json.dumps(name) + "\n")
+        self._process.stdin.flush()
+        return float(self._process.stdout.readline())
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", help="folder of the older source")
+    parser.add_argument("--after", help="folder of the newer source")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--scale", type=float, default=1.0, help="1: a million rows")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.scale, options.threads)
+        return
+    states = [State(options.before, options), State(options.after, options)]
+    print(f"{options.threads} threads\n\n| work | before | after | ratio | of medians |\n|---|---|---|---|---|")
+    for name, repeats in states[0].rows.items():
+        times = [[], []]
+        for state in states:
+            state.run(name)  # compiles, or loads
+        for turn in range(repeats):
+            for i in (0, 1) if turn % 2 == 0 else (1, 0):
+                times[i].append(states[i].run(name))
+        least, median = [min(t) for t in times], [statistics.median(t) for t in times]
+        print(
+            f"| {name} | {least[0]:.4g} | {least[1]:.4g} | {least[1] / least[0]:.3f} | {median[1] / median[0]:.3f} |",
+            flush=True,
+        )
+    for state in states:
+        state.close()
+
+
+if __name__ == "__main__":
+    main()
