@@ -6,6 +6,7 @@ import hypothesis
 import pytest
 
 import datasets
+from arboost.runtime import settings
 
 # Compilation happens inside examples, so no deadline; the same examples in every run, so a failure can be repeated.
 hypothesis.settings.register_profile("arboost", deadline=None, derandomize=True, print_blob=True)
@@ -24,3 +25,10 @@ def load_dataset() -> Callable[..., datasets.Dataset]:
         return found if n_rows is None else found.sample(n_rows)
 
     return load
+
+
+@pytest.fixture(autouse=True)
+def _settings_stay_in_a_test():
+    """What a test sets for this thread (verbosity, above all) is over with it."""
+    with settings.changed():
+        yield

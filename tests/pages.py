@@ -50,7 +50,7 @@ def page_arrays(page):
     """A page as kernels see it."""
     bins = page.words if page.bin_dtype == np.uint8 else page.words.view(page.bin_dtype)
     slot_ptr = np.append(0, np.cumsum(page.n_bins + page.cuts.has_missing)).astype(np.int64)
-    return arrays.Page(bins, page.columns, slot_ptr, page.n_bins, page.missing_code, page.first_row)
+    return arrays.Page(bins, page.columns, slot_ptr, page.n_bins, page.missing_code)
 
 
 def split_page(page, bounds):

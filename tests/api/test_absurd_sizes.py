@@ -125,8 +125,9 @@ def test_a_text_file_with_a_wrong_index(tmp_path):
 def test_groups():
     data = arboost.DMatrix(X, Y)
     for sizes in ([2**63 - 1, 2**63 - 1, 42], [HUGE, HUGE], [10**18]):
+        data.set_group(sizes)
         with pytest.raises(XGBoostError, match=r"group structure"):
-            data.set_group(sizes)
+            arboost.train({"objective": "rank:ndcg"}, data, 1)
 
 
 def test_contributions():

@@ -246,9 +246,9 @@ def test_classes_of_a_model_that_is_continued(classifier):
     three = arboost.XGBClassifier(n_estimators=2, max_depth=2).fit(X, [0, 1, 2] * (N // 3))
     classifier.fit(X, Y, xgb_model=three)
     assert classifier.predict_proba(X).shape == (N, 3)
-    refused(lambda: classifier.fit(X, Y + 5, xgb_model=three), "3 outputs", "has 1")
+    refused(lambda: classifier.fit(X, Y + 5, xgb_model=three), "3 outputs|num_class is 3", "has 1")
     binary, data = {"objective": "binary:logistic"}, arboost.DMatrix(X, Y)
-    refused(lambda: arboost.train(binary, data, 1, xgb_model=three.get_booster()), "3 outputs", "has 1")
+    refused(lambda: arboost.train(binary, data, 1, xgb_model=three.get_booster()), "num_class is 3", "has 1")
 
 
 # ---- afterwards everything works on ----

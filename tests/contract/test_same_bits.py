@@ -138,8 +138,8 @@ def test_any_number_of_histogram_buffers(objective, monkeypatch):
     """With little memory for histograms they are built again from rows instead of subtracted."""
     params = {**loss_params(objective), **POLICIES["deep"], "nthread": 2}
     plenty = raw(params)
-    monkeypatch.setattr("arboost.tree.buffers.MAX_BYTES", 0)
-    monkeypatch.setattr("arboost.tree.buffers.MIN_BUFFERS", 4)
+    monkeypatch.setattr("arboost.levels.buffers.MAX_BYTES", 0)
+    monkeypatch.setattr("arboost.levels.buffers.MIN_BUFFERS", 4)
     assert raw(params) == plenty
 
 

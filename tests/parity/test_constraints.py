@@ -118,7 +118,7 @@ def test_paths_keep_to_their_sets():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"monotone_constraints": (1, 0, 0, 0, 1)}, "larger than the number of features"),
+        ({"monotone_constraints": (1, 0, 0, 0, 1)}, "less or equal to the number of features"),
         ({"monotone_constraints": {"nobody": 1}}, "not a subset"),
         ({"monotone_constraints": (0.5, 0)}, "monotone_constraints"),
         ({"monotone_constraints": "up"}, "monotone_constraints"),

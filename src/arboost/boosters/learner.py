@@ -328,9 +328,10 @@ class Learner:
     def _prepare(self, data: DMatrix, estimate: bool) -> None:
         """Check `data` against the model and fix the intercept before the first tree."""
         self.accept(data)
-        _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
-        is_linear = isinstance(self.model, LinearModel)
-        self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
+        if self._session is None or self._session.matrix() is not data:
+            _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
+            is_linear = isinstance(self.model, LinearModel)
+            self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:

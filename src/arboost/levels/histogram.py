@@ -94,10 +94,9 @@ class HistogramEngine:
         root["left"] = root["right"] = root["feature"] = root["parent"] = -1
         root["depth"] = root["gain"] = 0
         store.reserve(1)
-        plan = tuple(store.plan(self._limits, self._evals))
-        nodes.plan_root(self._extra(), self.nodes, rules.reg, plan)
         self._features, self._allowed = features, features.of_tree()
         self._bind()
+        nodes.plan_root(self._extra(), self.nodes, rules.reg, self._plan)
         if not store.counts[nodes.BUILDS]:
             return NO_IDS
         if n_rows * self._row_updates >= TEAM_UPDATES:
@@ -111,13 +110,8 @@ class HistogramEngine:
 
     def _make_limits(self, rules: Rules) -> np.ndarray:
         """kernels/cpu/grow/nodes.py's limits: rows may be counted only where they are all here, and known."""
-        counts_rows = self._alone and self._one_page
-        limits = np.empty(nodes.N_LIMITS, np.int64)
-        limits[nodes.MAX_DEPTH], limits[nodes.LEAST_H] = rules.max_depth, rules.least_h
-        limits[nodes.LEAST_ROWS] = 2 if counts_rows else 0
-        limits[nodes.FEW] = FEW_ROWS if counts_rows else nodes.NEVER
-        limits[nodes.ROWS_DECIDE] = counts_rows
-        return limits
+        by_rows = (2, FEW_ROWS, 1) if self._alone and self._one_page else (0, nodes.NEVER, 0)
+        return np.array([rules.max_depth, rules.least_h, *by_rows], np.int64)
 
     def open(self, batch: np.ndarray) -> np.ndarray:
         """Open the batch, and find splits for its children; returns those that have one."""
@@ -245,7 +239,8 @@ class HistogramEngine:
         routes.write_routes(layout, extra, self.nodes, missing_code, table, 0, n)
         for page in self._pages:
             bins = page.words.view(page.bin_dtype)
-            args = (bins, page.first_row, table, extra, weights, chosen, missing_code, target, margin)
+            first_row = () if self._one_page else page.first_row
+            args = (bins, first_row, table, extra, weights, chosen, missing_code, target, margin)
             self._ctx.run_ranges(page.n_rows, _WALK_GRAIN, partition.add_weights_by_bins, *args)
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +255,7 @@ class HistogramEngine:
     def _page_arrays(self, page: BinnedPage) -> tuple:
         """A page as the kernels see it."""
         bins = page.words if page.bin_dtype == np.uint8 else page.words.view(page.bin_dtype)
-        scalars = (page.missing_code, page.first_row)
+        scalars = (page.missing_code, () if self._one_page else page.first_row)
         if self._bundled is None:
             return tuple(arrays.Page(bins, page.columns, self._store.slot_ptr, page.n_bins, *scalars))
         of_columns = (self._bundled.columns, self._store.slot_ptr, self._bundled.n_codes)
@@ -305,9 +300,9 @@ class HistogramEngine:
         """Bundle the arrays for the kernels; followers that hold older ones go home and are called anew."""
         store = self._store
         rows = tuple(self._rowsets.arrays(len(self._batch)))
-        plan = tuple(store.plan(self._limits, self._evals))
+        self._plan = tuple(store.plan(self._limits, self._evals))
         search = (self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch())
-        of_level = (rows, tuple(self._gradients.arrays), plan, tuple(store.arrays()), search, self._extra())
+        of_level = (rows, self._gradients.arrays, self._plan, tuple(store.arrays()), search, self._extra())
         runs = () if self._one_page else (tuple(self._runs),)
         self._args = (self._page, self.nodes, *of_level, *runs)
         if self._team.stop():

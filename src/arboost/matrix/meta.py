@@ -86,8 +86,6 @@ class MetaInfo:
         sizes = _integers(data, "group")
         if (sizes < 0).any():
             raise XGBoostError("Invalid group structure: a group size is negative.")
-        if sizes.sum(dtype=np.float64) >= 2.0**62:
-            raise XGBoostError("Invalid group structure: the group sizes add up to more rows than there can be.")
         self.group_ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64) if len(sizes) else None
 
     def set_qid(self, data: Any) -> None:

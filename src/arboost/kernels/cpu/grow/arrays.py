@@ -8,6 +8,7 @@ them their names back, in compiled code, at no cost.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types, uint64
 from numba.extending import overload
 
 from arboost.kernels.jit import OPTIONS, part
@@ -38,7 +39,7 @@ class Page(NamedTuple):
     slot_ptr: np.ndarray  # where a column's slots begin in a histogram; after them those of features without one
     n_bins: np.ndarray  # of a column
     missing_code: int
-    first_row: int
+    first_row: Any = ()  # of the page; () where it is the only one: nothing is subtracted from row ids then
     layout: Any = ()  # Layout where features share columns
     slot_of: Any = ()  # there: the slot of a feature's first stored bin,
     feature_of: Any = ()  # whose bin a slot is, -1 nobody's,
@@ -214,6 +215,24 @@ def as_page(arrays):
     return Page(
         bins, columns, slot_ptr, n_bins, missing_code, first_row, named, slot_of, feature_of, _as_entries(entries)
     )
+
+
+def origin_of(first_row):
+    """The id of a page's first row."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@overload(origin_of, jit_options=OPTIONS)
+def _choose_origin_of(first_row):
+    return _origin_of_only_page if isinstance(first_row, types.BaseTuple) else _origin_of_page
+
+
+def _origin_of_only_page(first_row):
+    return uint64(0)
+
+
+def _origin_of_page(first_row):
+    return uint64(first_row)
 
 
 def as_extra(arrays):

@@ -7,6 +7,7 @@ Such a page has a `layout`, and its slots are those of codes of columns; after t
 from numba import int64, uint64
 
 from arboost.kernels.cpu.grow import split
+from arboost.kernels.cpu.grow.arrays import origin_of
 from arboost.kernels.dtypes import BY_ROWS
 from arboost.kernels.jit import part
 from arboost.kernels.scalar import clip
@@ -161,7 +162,7 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
 
 def add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
     """Sum the sparse features' bins of the builds' rows number start..stop, as `histogram.build_histograms` does."""
-    row_ptr, slots, origin = page.entries.row_ptr, page.entries.slots, uint64(page.first_row)
+    row_ptr, slots, origin = page.entries.row_ptr, page.entries.slots, origin_of(page.first_row)
     slot_ptr, shift = page.slot_ptr, packing[0]
     n_slots = slot_ptr[slot_ptr.shape[0] - 1]
     base = uint64(slot_ptr[page.n_bins.shape[0]])

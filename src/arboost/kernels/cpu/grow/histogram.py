@@ -11,6 +11,7 @@ bins and eight constant offsets; the flush moves real slots only and leaves the 
 from numba import int64, types, uint64
 from numba.extending import overload
 
+from arboost.kernels.cpu.grow.arrays import origin_of
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
 from arboost.kernels.jit import OPTIONS, part, section
@@ -106,7 +107,7 @@ def _sum_rows(page, ids, in_order, values, start, stop, first, last, packing, si
 
 
 def _sum_rows_u8(page, ids, in_order, values, start, stop, first, last, packing, sign, fresh, acc, out):
-    origin = uint64(page.first_row)
+    origin = origin_of(page.first_row)
     for block in range(start, stop, packing[2]):
         end = block + packing[2] if block + packing[2] < stop else stop
         _add_rows(page.bins, origin, ids, in_order, values, block, end, first, last, acc)
@@ -115,7 +116,7 @@ def _sum_rows_u8(page, ids, in_order, values, start, stop, first, last, packing,
 
 def _sum_rows_u16(page, ids, in_order, values, start, stop, first, last, packing, sign, fresh, acc, out):
     bins, slot_ptr, n_bins = page.bins, page.slot_ptr, page.n_bins
-    shift, plane = packing[0], slot_ptr[slot_ptr.shape[0] - 1]
+    shift, plane, origin = packing[0], slot_ptr[slot_ptr.shape[0] - 1], int64(origin_of(page.first_row))
     mask = (int64(1) << shift) - 1
     if fresh:
         out[slot_ptr[first] : slot_ptr[last]] = 0
@@ -126,7 +127,7 @@ def _sum_rows_u16(page, ids, in_order, values, start, stop, first, last, packing
         v = values[r]
         for f in range(first, last):
             # the missing code is above every bin: clamping sends it to the missing slot
-            slot = slot_ptr[f] + min(int64(bins[r - page.first_row, f]), int64(n_bins[f]))
+            slot = slot_ptr[f] + min(int64(bins[r - origin, f]), int64(n_bins[f]))
             if shift > 0:
                 out[slot] += sign * (v >> shift)
                 out[plane + slot] += sign * (v & mask)

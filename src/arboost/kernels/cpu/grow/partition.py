@@ -14,7 +14,7 @@ from numba import int64, types, uint64
 from numba.extending import overload
 
 from arboost.kernels.cpu.grow import routes
-from arboost.kernels.cpu.grow.arrays import as_extra, as_page
+from arboost.kernels.cpu.grow.arrays import as_extra, as_page, origin_of
 from arboost.kernels.intrinsics import prefetch_item
 from arboost.kernels.jit import OPTIONS, kernel, part, section
 from arboost.kernels.scalar import clip
@@ -29,7 +29,7 @@ def partition_run(page, extra, nodes, i, ids, in_order, start, stop, temp):
     Returns how many go left. All of them are rows of the page.
     """
     column = page.columns[routes.column_of(page.layout, nodes[i].feature)]
-    missing_code, origin = page.missing_code, uint64(page.first_row)
+    missing_code, origin = page.missing_code, origin_of(page.first_row)
     first, width, flip = routes.route(page.layout, extra, nodes, i, missing_code)
     left, right, last = uint64(start), uint64(stop - 1), uint64(stop - 1)
     for j in range(uint64(start), uint64(stop)):
@@ -148,7 +148,7 @@ def add_split_weights(page_arrays, extra_arrays, nodes, batch, weights, ids, in_
     """`add_leaf_weights` for nodes whose children are leaves, without partitioning their rows first."""
     page, extra = as_page(page_arrays), as_extra(extra_arrays)
     first = int64(0)
-    missing_code, origin = page.missing_code, uint64(page.first_row)
+    missing_code, origin = page.missing_code, origin_of(page.first_row)
     for b in range(batch.shape[0]):
         i = batch[b]
         node = nodes[i]
@@ -174,7 +174,7 @@ def add_weights_by_bins(bins, first_row, table, extra_arrays, weights, skip, mis
     """
     extra = as_extra(extra_arrays)
     for i in range(uint64(start), uint64(stop)):
-        r = uint64(first_row) + i
+        r = origin_of(first_row) + i
         if not skip[r]:
             leaf = routes.leaf_of(bins, i, table, extra, missing_code)
             add_weight(margin, r, target, weights, uint64(leaf))
