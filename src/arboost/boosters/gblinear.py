@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.gbtree import GBTree
+from arboost.boosters.rounds import Margins, Round
 from arboost.kernels.ops import linear as ops
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix
-from arboost.params.resolve import LinearParams
+from arboost.params.resolve import LinearParams, TreeParams
 from arboost.predict.forest import Forest
 from arboost.predict.shap import Explainer
 from arboost.runtime import rng
@@ -34,6 +35,7 @@ class LinearModel(GBTree):
     """Weights of features and bias, and how many rounds made them; it has no trees."""
 
     kind = "gblinear"
+    is_linear = True
     weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     rounds: int = 0
 
@@ -64,6 +66,11 @@ class LinearModel(GBTree):
         """Take the weights that one more round found."""
         self.weights = weights
         self.rounds += 1
+
+    def add_blank_round(self, n_features: int, n_outputs: int, has_vectors: bool, n_parallel: int) -> None:
+        """A round that changes nothing."""
+        blank = np.zeros((n_features + 1, n_outputs), np.float32)
+        self.add_weights(self.weights if len(self.weights) else blank)
 
     def is_converged(self, tolerance: float) -> bool:
         """Whether no weight moved by more than `tolerance` since this was last asked; 0 never stops."""
@@ -166,6 +173,8 @@ class LinearExplainer(Explainer):
 class LinearTrainer:
     """Updates weights on one matrix, whose columns it keeps."""
 
+    takes_split = False
+
     def __init__(self, ctx: Context, data: DMatrix):
         if data.raw is None:
             raise XGBoostError(
@@ -175,6 +184,16 @@ class LinearTrainer:
             raise XGBoostError("`gblinear` doesn't support categorical features.")
         self._ctx = ctx
         self._columns = _columns_of(data)
+
+    def set_params(self, params: TreeParams) -> None:
+        """Nothing: the parameters of linear models come with every round."""
+
+    def train_round(self, model: LinearModel, turn: Round) -> Margins:
+        """One pass over the weights."""
+        weight = turn.data.info.weight
+        mass = turn.data.num_row() if weight is None else float(np.sum(weight, dtype=np.float64))
+        self.step(model, turn.params.linear, turn.g, turn.h, turn.key, mass)
+        return Margins.VOID
 
     def step(
         self, model: LinearModel, params: LinearParams, g: np.ndarray, h: np.ndarray, key: int, mass: float

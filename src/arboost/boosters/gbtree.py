@@ -4,12 +4,13 @@
 and is dropped with it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from arboost.boosters.rounds import LeafSolver, Margins, Round
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
 from arboost.levels.exact import check_memory
 from arboost.levels.quantize import QuantizedGradients, quantize
@@ -26,15 +27,13 @@ from arboost.tree.grow import GrownTree
 from arboost.tree.growers import ExactGrower, HistogramGrower, local_grower
 from arboost.tree.model import Tree
 
-LeafSolver = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""(target, rows, leaf_ptr, margin) -> the best value of each leaf, for losses whose best is not -G/(H + lambda)."""
-
 
 @dataclass
 class GBTree:
     """Trees, the target each adds to, and where each round begins in the list."""
 
     kind: ClassVar[str] = "gbtree"  # the parameter `booster`
+    is_linear: ClassVar[bool] = False
     trees: list[Tree] = field(default_factory=list)
     tree_info: list[int] = field(default_factory=list)
     iteration_ptr: list[int] = field(default_factory=lambda: [0])
@@ -88,6 +87,16 @@ class GBTree:
         self.trees += trees
         self.tree_info += targets
         self.iteration_ptr.append(len(self.trees))
+
+    def add_blank_round(self, n_features: int, n_outputs: int, has_vectors: bool, n_parallel: int) -> None:
+        """Append a round that adds nothing; one that waits to be updated comes back as it was."""
+        if self.waiting is not None:
+            chosen = self.waiting.trees_of(self.n_rounds, self.n_rounds + 1)
+            self.take_back(self.waiting.trees[chosen], self.waiting.tree_info[chosen])
+            return
+        targets = [target for target in range(1 if has_vectors else n_outputs) for _ in range(n_parallel)]
+        self.num_parallel_tree = n_parallel
+        self.add_round([Tree.blank(n_features, n_outputs if has_vectors else 0) for _ in targets], targets)
 
     def slice_rounds(self, rounds: range) -> "GBTree":
         """A model of the chosen rounds; trees are shared, not copied (they never change)."""
@@ -177,11 +186,23 @@ def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
     return ApproxGrower(ctx, data.sorted(ctx, params.max_bin), sparse, params, data.feature_types, *features)
 
 
+class Reviser(Protocol):
+    """What changes grown trees once more, where `updater` says so: `boosters/update.py`."""
+
+    def set_params(self, params: TreeParams) -> None: ...
+
+    def revise(
+        self, data: DMatrix, trees: list[Tree], targets: list[int], g: np.ndarray, h: np.ndarray
+    ) -> list[Tree]: ...
+
+
 class TreeTrainer:
     """Grows rounds of trees on one matrix of n_rows."""
 
-    def __init__(self, ctx: Context, n_rows: int, params: TreeParams, grower: Grower):
-        self._ctx = ctx
+    takes_split = False
+
+    def __init__(self, ctx: Context, n_rows: int, params: TreeParams, grower: Grower, reviser: Reviser | None = None):
+        self._ctx, self._reviser = ctx, reviser
         self._n_rows = n_rows
         self._params = params
         self._packed = np.empty(n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
@@ -196,6 +217,21 @@ class TreeTrainer:
 
     def _all_growers(self) -> Iterable[Grower]:
         return (self._grower,)
+
+    def train_round(self, model: GBTree, turn: Round) -> Margins:
+        """One round of trees."""
+        trees, targets = self._grow(turn)
+        margins = Margins.ADDED
+        if "refresh" in self._params.updater and self._reviser is not None:
+            # another sample of rows, or none, may have grown them
+            self._reviser.set_params(self._params)
+            trees, margins = self._reviser.revise(turn.data, trees, targets, turn.g, turn.h), Margins.VOID
+        model.num_parallel_tree = self._params.num_parallel_tree
+        model.add_round(trees, targets)
+        return margins
+
+    def _grow(self, turn: Round) -> tuple[list[Tree], list[int]]:
+        return self.grow_round(turn.g, turn.h, turn.margin, turn.key, turn.solver)
 
     def grow_round(
         self, g: np.ndarray, h: np.ndarray, margin: np.ndarray, key: int, solver: LeafSolver | None

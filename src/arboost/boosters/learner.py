@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from arboost.boosters.dart import Dart
-from arboost.boosters.gblinear import LinearModel, LinearTrainer
-from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
-from arboost.boosters.update import TreeReviser, start_update
-from arboost.boosters.vector import Gradients, VectorTrainer
+from arboost.boosters.gblinear import LinearModel
+from arboost.boosters.gbtree import GBTree
+from arboost.boosters.rounds import Gradients, LeafSolver, Margins, Round, Trainer
+from arboost.boosters.trainers import NO_DART, make_trainer
+from arboost.boosters.update import start_update
 from arboost.kernels.ops import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
@@ -30,7 +31,6 @@ from arboost.runtime import rng, settings
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
-from arboost.tree.model import Tree
 
 
 @dataclass
@@ -48,17 +48,13 @@ class _Session:
     """What training on one matrix keeps from round to round."""
 
     matrix: "weakref.ref[DMatrix]"
-    trainer: TreeTrainer | LinearTrainer | TreeReviser
+    trainer: Trainer
     g: np.ndarray
     h: np.ndarray
     checked: tuple  # the labels, weights, groups and bounds that were found valid
     made_for: tuple  # process_type, max_bin, threads, constraints
 
 
-_NO_DART = (
-    "dart support for multi-target tree is not yet implemented: use booster='gbtree', or "
-    "multi_strategy='one_output_per_tree'."
-)
 _MARGIN_BYTES = 12  # a margin, its gradient and its hessian
 _TREE_BYTES = 2000  # the smallest tree
 _MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
@@ -178,7 +174,7 @@ class Learner:
         kept = self._base_margin
         if kept is None or kept[0] is not self.base_score:
             start = fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs)
-            if isinstance(self.model, LinearModel):
+            if self.model.is_linear:
                 start = np.full_like(start, start[0])  # as XGBoost does, so that a file predicts the same in both
             kept = (self.base_score, start)
             self._base_margin = kept if self.base_score is not None else None
@@ -310,7 +306,7 @@ class Learner:
         """Make the kind of model that `booster` names; trees grown without dropout may go on with it."""
         kind, model = self.resolved.learner.booster, self.model
         if kind == "dart" and any(tree.has_vectors for tree in model.trees):
-            raise XGBoostError(_NO_DART)
+            raise XGBoostError(NO_DART)
         if model.kind == kind:
             return
         if not model.is_fitted:
@@ -330,8 +326,7 @@ class Learner:
         self.accept(data)
         if self._session is None or self._session.matrix() is not data:
             _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
-            is_linear = isinstance(self.model, LinearModel)
-            self._check_room(data.num_row(), 0 if is_linear else self.tree_params.num_parallel_tree)
+            self._check_room(data.num_row(), 0 if self.model.is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return
         if self.resolved.learner.base_score is not None:
@@ -355,26 +350,11 @@ class Learner:
         made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
-            trainer: TreeTrainer | LinearTrainer | TreeReviser
-            if isinstance(self.model, LinearModel):
-                trainer = LinearTrainer(ctx, data)
-            elif tree_params.process_type == "update":
-                trainer = TreeReviser(ctx, tree_params)
-            else:
-                if self._grows_vectors and self.model.kind == "dart":
-                    raise XGBoostError(_NO_DART)
-                if self._grows_vectors:
-                    pages = data.pages(ctx, tree_params.max_bin, enable_bundle=False, keep_sparse=False)
-                    features = data.info.feature_weights, data.info.feature_names
-                    trainer = VectorTrainer(ctx, pages, tree_params, self.n_outputs, *features)
-                else:
-                    grower = make_grower(ctx, data, tree_params)
-                    trainer = TreeTrainer(ctx, data.num_row(), tree_params, grower)
+            trainer = make_trainer(ctx, data, self.model, tree_params, self.n_outputs if self._grows_vectors else 0)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
             session = self._session = _Session(weakref.ref(data), trainer, g, h, (), made_for)
-        if not isinstance(session.trainer, LinearTrainer):
-            session.trainer.set_params(tree_params)
+        session.trainer.set_params(tree_params)
         return session
 
     @property
@@ -447,7 +427,7 @@ class Learner:
             self._add_blank_round(data)
             return
         session = self._session_for(data)
-        if split is not None and not isinstance(session.trainer, VectorTrainer):
+        if split is not None and not session.trainer.takes_split:
             raise XGBoostError(
                 "split_grad is for trees with vectors in their leaves, of several outputs: set "
                 "multi_strategy='multi_output_tree', or let split_grad return None."
@@ -464,21 +444,11 @@ class Learner:
 
     def _add_blank_round(self, data: DMatrix) -> None:
         """A round that adds nothing: there are no rows to learn from."""
-        model, params = self.model, self.tree_params
         if data not in self._margins:  # once for a training
             settings.warn("Empty dataset: there are no rows to learn from, so the rounds add nothing.")
-        if isinstance(model, LinearModel):
-            blank = np.zeros((self.n_features + 1, self.n_outputs), np.float32)
-            model.add_weights(model.weights if len(model.weights) else blank)
-        elif model.waiting is not None:
-            chosen = model.waiting.trees_of(model.n_rounds, model.n_rounds + 1)
-            model.take_back(model.waiting.trees[chosen], model.waiting.tree_info[chosen])
-        else:
-            n_vector = self.n_outputs if self._grows_vectors else 0
-            targets = [0] if n_vector else list(range(self.n_outputs))
-            targets = [target for target in targets for _ in range(params.num_parallel_tree)]
-            model.num_parallel_tree = params.num_parallel_tree
-            model.add_round([Tree.blank(self.n_features, n_vector) for _ in targets], targets)
+        self.model.add_blank_round(
+            self.n_features, self.n_outputs, self._grows_vectors, self.tree_params.num_parallel_tree
+        )  # fmt: skip
         self.margins(data)
 
     def _leaf_solver(self, info: MetaInfo) -> LeafSolver | None:
@@ -504,45 +474,20 @@ class Learner:
         split: Gradients | None = None,
     ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
-        if isinstance(session.trainer, LinearTrainer):
-            assert isinstance(self.model, LinearModel)
-            weight = data.info.weight
-            mass = data.num_row() if weight is None else float(np.sum(weight, dtype=np.float64))
-            session.trainer.step(self.model, self.resolved.linear, session.g, session.h, key, mass)
-            return
-        if isinstance(session.trainer, TreeReviser):
-            self._revise(data, session.trainer, session.g, session.h)
-            return
+        turn = Round(data, session.g, session.h, margin, key, solver, split, self.resolved)
         try:
-            args = (session.g, session.h, margin, key, solver)
-            if isinstance(session.trainer, VectorTrainer) and split is not None:
-                by_target = (np.ascontiguousarray(split[0].T), np.ascontiguousarray(split[1].T))
-                trees, targets = session.trainer.grow_round(*args, by_target)
-            else:
-                trees, targets = session.trainer.grow_round(*args)
+            left = session.trainer.train_round(self.model, turn)
         except BaseException:
             # the round is lost, the model is whole: margins that hold half a round are made anew when needed
             self._margins.pop(data, None)
             self._session = None
             raise
-        if "refresh" in self.tree_params.updater:  # another sample of rows, or none, may have grown them
-            trees = TreeReviser(self.ctx, self.tree_params).revise(data, trees, targets, session.g, session.h)
-            self._margins.pop(data, None)
-        self.model.num_parallel_tree = self.tree_params.num_parallel_tree
-        self.model.add_round(trees, targets)
         known = self._margins.get(data)
-        if known is not None and known.margin is margin and known.version == self.model.version:
+        is_kept = known is not None and known.margin is margin and known.version == self.model.version
+        if known is not None and is_kept and left is Margins.ADDED:
             known.n_trees = len(self.model.trees)
-        else:
-            self._margins.pop(data, None)  # weights of earlier trees have changed
-
-    def _revise(self, data: DMatrix, reviser: TreeReviser, g: np.ndarray, h: np.ndarray) -> None:
-        """Take one round's trees back, updated."""
-        model, before = self.model, self.model.waiting
-        assert before is not None
-        chosen = before.trees_of(model.n_rounds, model.n_rounds + 1)
-        targets = before.tree_info[chosen]
-        model.take_back(reviser.revise(data, before.trees[chosen], targets, g, h), targets)
+        elif left is not Margins.BEHIND:
+            self._margins.pop(data, None)  # or weights of earlier trees have changed
 
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""

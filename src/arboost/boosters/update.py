@@ -8,6 +8,7 @@ DART's trees stay as they are, and no tree is dropped.
 import numpy as np
 
 from arboost.boosters.gbtree import GBTree
+from arboost.boosters.rounds import Margins, Round
 from arboost.levels.quantize import quantize
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import TreeParams
@@ -34,6 +35,8 @@ def start_update(model: GBTree) -> GBTree:
 class TreeReviser:
     """Refreshes and prunes trees on one matrix."""
 
+    takes_split = False
+
     def __init__(self, ctx: Context, params: TreeParams):
         self._ctx = ctx
         self._params = params
@@ -41,6 +44,15 @@ class TreeReviser:
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change between rounds."""
         self._params = params
+
+    def train_round(self, model: GBTree, turn: Round) -> Margins:
+        """Let the model take one round's trees back, updated."""
+        before = model.waiting
+        assert before is not None
+        chosen = before.trees_of(model.n_rounds, model.n_rounds + 1)
+        targets = before.tree_info[chosen]
+        model.take_back(self.revise(turn.data, before.trees[chosen], targets, turn.g, turn.h), targets)
+        return Margins.BEHIND
 
     def revise(self, data: DMatrix, trees: list[Tree], targets: list[int], g: np.ndarray, h: np.ndarray) -> list[Tree]:
         """The trees of one round after every step of `updater`, from gradients (K, n) of the data."""

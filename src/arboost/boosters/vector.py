@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from arboost.boosters.gbtree import Grower, LeafSolver, TreeTrainer
+from arboost.boosters.gbtree import Grower, Reviser, TreeTrainer
+from arboost.boosters.rounds import Gradients, LeafSolver, Round
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.page import BinnedPage
@@ -18,12 +19,11 @@ from arboost.tree.grow import GrownTree
 from arboost.tree.growers import HistogramGrower
 from arboost.tree.model import Tree
 
-Gradients = tuple[np.ndarray, np.ndarray]
-"""g and h, (K, n) float32."""
-
 
 class VectorTrainer(TreeTrainer):
-    """Grows rounds of trees with vectors in their leaves on one binned page."""
+    """Grows rounds of trees with vectors in their leaves."""
+
+    takes_split = True
 
     def __init__(
         self,
@@ -33,15 +33,22 @@ class VectorTrainer(TreeTrainer):
         n_targets: int,
         feature_weights: np.ndarray | None,
         feature_names: list[str] | None = None,
+        reviser: Reviser | None = None,
     ):
         self._pages, self._features = pages, (feature_weights, feature_names)
         self._growers = {n_targets: HistogramGrower(ctx, pages, params, *self._features, n_targets)}
         n_rows = sum(page.n_rows for page in pages)
-        super().__init__(ctx, n_rows, params, self._growers[n_targets])
+        super().__init__(ctx, n_rows, params, self._growers[n_targets], reviser)
         self._packed = np.empty((n_targets, n_rows), np.int64)
 
     def _all_growers(self) -> Iterable[Grower]:
         return self._growers.values()
+
+    def _grow(self, turn: Round) -> tuple[list[Tree], list[int]]:
+        split = None
+        if turn.split is not None:
+            split = (np.ascontiguousarray(turn.split[0].T), np.ascontiguousarray(turn.split[1].T))
+        return self.grow_round(turn.g, turn.h, turn.margin, turn.key, turn.solver, split)
 
     def grow_round(
         self,
