@@ -38,7 +38,7 @@ class MeanMetric(Metric):
             )
         n_entries = label.size
         pred, label, weight = flatten_targets(pred, label, weight)
-        if n_entries and not label.size:
+        if sums.count_rows(ctx, n_entries) and not sums.count_rows(ctx, label.size):
             return math.nan  # not one label: nothing is known
         return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
 

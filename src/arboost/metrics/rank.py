@@ -19,6 +19,7 @@ from arboost.metrics.auc import AreaUnderPrecisionRecall, AreaUnderRoc
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
 from arboost.runtime import settings
+from arboost.runtime.comm import gather_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -73,6 +74,9 @@ class ListMetric(Metric):
 
     def evaluate_info(self, ctx: Context, pred: np.ndarray, info: MetaInfo) -> float:
         label, pred, group_ptr = _lists(self.name, pred, info)
+        if info.group_ptr is None:  # one list, of all workers' rows
+            label, pred = gather_rows(ctx.comm, label), gather_rows(ctx.comm, pred)
+            group_ptr, ctx = np.array([0, label.size], np.int64), ctx.alone()
         self._check_label(label)
         check_group_weight(info)
         n_groups = len(group_ptr) - 1
@@ -186,7 +190,7 @@ class GroupedAreaUnderRoc(AreaUnderRoc):
         ctx.run_ranges(len(areas), grain, _fill_ordered_pairs, pred, label, group_ptr, areas)
         if info.weight is not None:
             areas[(info.weight == 0.0) & ~np.isnan(areas)] = 0.0
-        return _mean_area(self.name, areas)
+        return _mean_area(self.name, gather_rows(ctx.comm, areas))
 
 
 @register
@@ -204,10 +208,10 @@ class GroupedAreaUnderPrecisionRecall(AreaUnderPrecisionRecall):
         spans = list(itertools.pairwise(group_ptr.tolist()))
         weight = np.ones(len(spans)) if info.weight is None else info.weight
         areas = [
-            self._evaluate_binary(ctx, pred[a:b], label[a:b], None) if w > 0.0 and b > a else math.nan
+            self._evaluate_binary(ctx.alone(), pred[a:b], label[a:b], None) if w > 0.0 and b > a else math.nan
             for (a, b), w in zip(spans, weight, strict=True)
         ]
-        return _mean_area(self.name, np.array(areas))
+        return _mean_area(self.name, gather_rows(ctx.comm, np.array(areas, np.float64)))
 
 
 def _fill_ordered_pairs(

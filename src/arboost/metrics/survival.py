@@ -23,6 +23,7 @@ class CoxLogLoss(Metric):
     base_name = "cox-nloglik"
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        ctx.refuse_workers(self.name, "a row's risk set is among all rows. Evaluate it on one machine.")
         label = require_label(label, self.name)
         pred = as_float32(pred).reshape(-1)
         if label.ndim != 1 or len(pred) != len(label):

@@ -136,6 +136,32 @@ class _Group:
         self._barrier.abort()
 
 
+def rows_before(comm: Comm, n_rows: int) -> int:
+    """Rows of the workers with a lower rank: where the ids of this worker's rows begin."""
+    counts = [int.from_bytes(data, "little") for data in comm.allgather(n_rows.to_bytes(8, "little"))]
+    return sum(counts[: comm.rank])
+
+
+def gather_rows(comm: Comm, rows: np.ndarray) -> np.ndarray:
+    """The rows of all workers, those of rank 0 first: as one machine would hold them; alone, the very array."""
+    if comm.world_size == 1:
+        return rows
+    parts = comm.allgather(np.ascontiguousarray(rows).tobytes())
+    return np.frombuffer(bytearray().join(parts), rows.dtype).reshape(-1, *rows.shape[1:])
+
+
+def in_turn(comm: Comm, values: np.ndarray, work: Callable[[np.ndarray], None]) -> np.ndarray:
+    """`values` after work(values), which changes them in place, on one worker after the other, from rank 0 on.
+
+    For what has an order: sums of floats that go on where the worker before has stopped.
+    """
+    for rank in range(comm.world_size):
+        if rank == comm.rank:
+            work(values)
+        values[...] = np.frombuffer(comm.broadcast(values.tobytes(), rank), values.dtype).reshape(values.shape)
+    return values
+
+
 class _Current(threading.local):
     comm: Comm | None = None
 

@@ -95,7 +95,7 @@ def test_bias_is_a_power_of_the_cost_over_the_first():
 def test_positions_are_summed_over_groups():
     ptr = np.array([0, 3, 3, 8])
     cost = np.random.default_rng(0).random((2, 8))
-    got = np.empty((2, 4))
+    got = np.zeros((2, 4))
     rank.sum_positions(ptr, cost, got, 0, 4)
     expected = np.zeros((2, 5))
     expected[:, :3] += cost[:, :3]

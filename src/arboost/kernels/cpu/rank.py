@@ -20,7 +20,7 @@ NDCG, MAP, PAIRWISE = 0, 1, 2  # what `delta` measures
 PRECISION = 2  # of the metrics, instead of PAIRWISE
 
 # entries of the `settings` of gradients (int64)
-KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, N_SETTINGS = range(8)
+KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, FIRST_ROW, N_SETTINGS = range(9)
 
 GRAIN = 1024  # rows below which a second thread does not pay
 _LN2 = 0.6931471805599453
@@ -338,7 +338,7 @@ def _pair_at_random(label, first, n, inverse_ideal, by_distance, discount, setti
             same_first, same_last = _same_label(work[_LABEL], sorted_ranks, at, n)
         if same_last - same_first == n:
             break
-        row = first + (keys[1, at] & uint64(_ROW_MASK))
+        row = uint64(settings[FIRST_ROW]) + first + (keys[1, at] & uint64(_ROW_MASK))  # its id among all workers
         for k in range(n_draws):
             place = _draw_partner(uint64(settings[KEY]), row * n_draws + k, same_first, same_last, n)
             places[0, 0] = sorted_ranks[place]
@@ -391,9 +391,9 @@ def lambda_gradients(margin, label, group_ptr, per_group, discount, settings, bi
 
 @kernel
 def sum_positions(group_ptr, cost, sums, start, stop):
-    """sums[:, p] (OUT) = cost of the rows at position p of their groups, added in the order of the groups."""
+    """sums[:, p] (IN/OUT) += cost of the rows at position p of their groups, added in the order of the groups."""
     for p in range(uint64(start), uint64(stop)):
-        plus, minus = 0.0, 0.0
+        plus, minus = sums[0, p], sums[1, p]
         for q in range(uint64(group_ptr.shape[0] - 1)):
             row = uint64(group_ptr[q]) + p
             if row < uint64(group_ptr[q + uint64(1)]):
