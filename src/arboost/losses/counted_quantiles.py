@@ -49,9 +49,7 @@ def _count(
     return ctx.comm.allreduce_sum(counts)
 
 
-def _interpolated(
-    ctx: Context, alpha: float, rows: np.ndarray, leaf_ptr: np.ndarray, keys: np.ndarray
-) -> np.ndarray:
+def _interpolated(ctx: Context, alpha: float, rows: np.ndarray, leaf_ptr: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """As `leaf_quantile.leaf_quantiles`: between the two residuals around position alpha (n + 1)."""
     n = ctx.comm.allreduce_sum(np.diff(leaf_ptr)).astype(np.float64)
     position = alpha * (n + 1.0)

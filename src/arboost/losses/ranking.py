@@ -133,7 +133,14 @@ class LambdaRank(Loss):
         n_groups, n_rows = len(plan.group_ptr) - 1, len(plan.label)
         bias = self._bias(ctx, plan.group_ptr)
         cost = np.empty((2, n_rows if bias.shape[1] else 0))
-        args = (column(margin, 0), plan.label, plan.group_ptr, plan.per_group, plan.discount, self._settings(key, plan.first_row))
+        args = (
+            column(margin, 0),
+            plan.label,
+            plan.group_ptr,
+            plan.per_group,
+            plan.discount,
+            self._settings(key, plan.first_row),
+        )
         grain = kernels.group_grain(n_groups, n_rows)
         ctx.run_ranges(n_groups, grain, kernels.lambda_gradients, *args, bias, g[0], h[0], cost)
         if bias.shape[1]:
