@@ -387,7 +387,8 @@ def _describe(evals_log: EvalsLog, show_std: bool) -> str:
 class TrainingCheckPoint(TrainingCallback):
     """Saves the model every few rounds, so that a long training can be taken up again with `xgb_model=`.
 
-    Of several workers, which all have the same model, the first saves. Files are named ``{name}_{round}.ubj`` (``.pkl``). Each is complete or absent, also after a crash.
+    Files are named ``{name}_{round}.ubj`` (``.pkl``). Each is complete or absent, also after a crash. Of several
+    workers, which all have the same model, the first saves it.
 
     Parameters
     ----------

@@ -16,7 +16,6 @@ from arboost.boosters.gblinear import LinearModel, LinearTrainer
 from arboost.boosters.gbtree import GBTree, LeafSolver, TreeTrainer, make_grower
 from arboost.boosters.update import TreeReviser, start_update
 from arboost.boosters.vector import Gradients, VectorTrainer
-from arboost.kernels.cpu import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
 from arboost.losses.base import DEFAULT_BASE_SCORE, check_some_labels, lacks_labels
 from arboost.matrix.categories import Categories
@@ -26,7 +25,7 @@ from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import comm as comms
-from arboost.runtime import rng, settings
+from arboost.runtime import rng, settings, sums
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room

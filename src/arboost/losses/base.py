@@ -13,9 +13,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from arboost.kernels.cpu import sums
 from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
 from arboost.runtime.comm import LocalComm
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError

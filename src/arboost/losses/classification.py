@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu import gradient, sums
+from arboost.kernels.cpu import gradient
 from arboost.kernels.loss_formulas import MIN_HESSIAN
 from arboost.losses.base import (
     GRAIN,
@@ -20,6 +20,7 @@ from arboost.losses.base import (
     weigh,
 )
 from arboost.losses.regression import WeightedPositives
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

@@ -6,7 +6,8 @@ the counts, which are integers.
 
 import numpy as np
 
-from arboost.kernels.cpu import leaf_quantile, sums
+from arboost.kernels.cpu import leaf_quantile
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 
 _ALL_BITS = np.int64(0xFFFFFFFF)
@@ -96,7 +97,7 @@ def _stepped(
         if step == 0:
             total = counts[:, :, 1].sum(axis=1)
             goal = ((total.astype(np.float64) * unit).astype(np.float32).astype(np.float64) * alpha).astype(np.float32)
-            is_empty = ~counts[:, :, 0].any(axis=1)
+            is_empty = counts[:, :, 0].sum(axis=1) == 0
         reached = below[:, None] + np.cumsum(counts[:, :, 1], axis=1)
         has_any = counts[:, :, 0] > 0
         is_enough = has_any & ((reached.astype(np.float64) * unit).astype(np.float32) >= goal[:, None])

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import expectile, gradient, leaf_quantile, sums
+from arboost.kernels.cpu import expectile, gradient, leaf_quantile
 from arboost.losses.base import (
     GRAIN,
     SERIAL,
@@ -28,6 +28,7 @@ from arboost.losses.base import (
     weigh,
 )
 from arboost.losses.counted_quantiles import count_quantiles
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
 

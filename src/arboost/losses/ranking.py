@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from arboost.kernels.cpu import rank as kernels
-from arboost.kernels.cpu import sums
 from arboost.losses.base import Loss, check_finite, column, register
+from arboost.matrix import groups
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.params.table import PARAMS
-from arboost.runtime import rng
+from arboost.runtime import rng, sums
 from arboost.runtime.comm import Comm, in_turn, rows_before
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
@@ -141,7 +141,7 @@ class LambdaRank(Loss):
             plan.discount,
             self._settings(key, plan.first_row),
         )
-        grain = kernels.group_grain(n_groups, n_rows)
+        grain = groups.group_grain(n_groups, n_rows)
         ctx.run_ranges(n_groups, grain, kernels.lambda_gradients, *args, bias, g[0], h[0], cost)
         if bias.shape[1]:
             self._learn_bias(ctx, plan.group_ptr, cost)
@@ -166,12 +166,12 @@ class LambdaRank(Loss):
         known = () if plan is None else (plan.label, plan.group_ptr, plan.weight, plan.comm)
         if plan is None or any(a is not b for a, b in zip(known, fields, strict=True)):
             n_groups = len(ptr) - 1
-            discount = kernels.discounts(ctx, ptr, _NOT_SET)
+            discount = groups.discounts(ctx, ptr, _NOT_SET)
             per_group = np.zeros((2, n_groups))
             per_group[0] = _mean_one(ctx, n_groups, info.weight)
             if self.kind == kernels.NDCG:
                 top = self.n_pairs if self.is_topk else _NOT_SET
-                per_group[1] = kernels.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
+                per_group[1] = groups.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
             first_row = rows_before(ctx.comm, len(label))
             plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount, first_row, ctx.comm)
         return plan

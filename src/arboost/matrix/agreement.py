@@ -10,6 +10,7 @@ import json
 import numpy as np
 
 from arboost.matrix.categories import Categories
+from arboost.matrix.cuts import Cuts
 from arboost.matrix.meta import MetaInfo
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -19,8 +20,10 @@ _NO_ROWS = np.zeros(0, np.float32)  # one and the same object: fields are known 
 _NO_GROUPS = np.zeros(1, np.int64)
 
 
-def agree(ctx: Context, info: MetaInfo, categories: Categories | None) -> None:
+def agree(ctx: Context, info: MetaInfo, categories: Categories | None, cuts: Cuts | None = None) -> None:
     """Check this worker's fields, names, types and categories against all others'; every worker must call this.
+
+    `cuts` are those of data that is in bins already.
 
     Raises
     ------
@@ -29,7 +32,7 @@ def agree(ctx: Context, info: MetaInfo, categories: Categories | None) -> None:
     """
     if ctx.is_alone:
         return
-    own = json.dumps({"columns": _columns(info, categories), "rows": info.n_rows, "fields": _fields(info)})
+    own = json.dumps({"columns": _columns(info, categories, cuts), "rows": info.n_rows, "fields": _fields(info)})
     shares = [json.loads(data) for data in ctx.comm.allgather(own.encode())]
     for rank, share in enumerate(shares):
         for what, digest in share["columns"].items():
@@ -69,7 +72,7 @@ def _fill(info: MetaInfo, wanted: dict[str, int]) -> None:
 
 
 _ADVICE = {
-    "numbers of features": "All workers must have the same columns; a worker without rows has an array of shape (0, n).",
+    "numbers of features": "All workers must have the same columns; without rows, an array of shape (0, n_features).",
     "feature names": "Name the columns alike on all workers, or on none.",
     "feature types": "Give all workers the same feature_types, and frames whose columns have the same types.",
     "feature weights": "Give all workers the same feature_weights.",
@@ -77,10 +80,11 @@ _ADVICE = {
         "Codes would not mean the same: give the column the same categories in the same order on every worker, pass "
         "the `get_categories()` of one worker's matrix as feature_types to the others, or pass codes."
     ),
+    "bins": "A QuantileDMatrix must be made by all workers together, while they are workers; or pass a DMatrix.",
 }
 
 
-def _columns(info: MetaInfo, categories: Categories | None) -> dict[str, str]:
+def _columns(info: MetaInfo, categories: Categories | None, cuts: Cuts | None) -> dict[str, str]:
     """What is the same on all workers, as short texts by their name in messages."""
     weights = info.feature_weights
     values = [] if categories is None else [None if v is None else v.tolist() for v in categories.values]
@@ -90,6 +94,7 @@ def _columns(info: MetaInfo, categories: Categories | None) -> dict[str, str]:
         info.feature_types,
         None if weights is None else weights.tobytes(),
         values,
+        None if cuts is None else cuts.digest,
     )
     return {
         what: hashlib.sha256(repr(content).encode()).hexdigest()

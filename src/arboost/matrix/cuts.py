@@ -5,6 +5,7 @@ is a bin. Otherwise v_k is the smallest value with weight(<= v_k) > floor(k * W 
 the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -44,6 +45,14 @@ class Cuts:
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, without the one for missing values: (n_features,) int32."""
         return np.diff(self.ptr)
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same bins."""
+        whole = hashlib.sha256()
+        for array in (self.ptr, self.values, self.min_values, self.has_missing, self.is_categorical):
+            whole.update(array.tobytes())
+        return whole.hexdigest()
 
 
 class _Picked:

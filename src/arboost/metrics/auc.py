@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from arboost.kernels.cpu import metric as kernels
-from arboost.kernels.cpu import sums
 from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.metrics.multiclass import class_arrays
-from arboost.runtime import settings
+from arboost.runtime import settings, sums
 from arboost.runtime.comm import gather_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.cpu import expectile, sums
+from arboost.kernels.cpu import expectile
 from arboost.kernels.cpu import metric as rows
 from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

@@ -12,13 +12,13 @@ from typing import ClassVar
 import numpy as np
 
 from arboost.kernels.cpu import rank as kernels
-from arboost.kernels.cpu import sums
+from arboost.matrix import groups
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.auc import AreaUnderPrecisionRecall, AreaUnderRoc
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
-from arboost.runtime import settings
+from arboost.runtime import settings, sums
 from arboost.runtime.comm import gather_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -119,8 +119,8 @@ class Ndcg(ListMetric):
         check_relevance(label, self.ndcg_exp_gain)
 
     def _ideal(self, ctx: Context, label: np.ndarray, group_ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        discount = kernels.discounts(ctx, group_ptr, self.top)
-        return kernels.inverse_ideal_dcg(ctx, label, group_ptr, discount, self.top, self.ndcg_exp_gain), discount
+        discount = groups.discounts(ctx, group_ptr, self.top)
+        return groups.inverse_ideal_dcg(ctx, label, group_ptr, discount, self.top, self.ndcg_exp_gain), discount
 
 
 @register
@@ -186,7 +186,7 @@ class GroupedAreaUnderRoc(AreaUnderRoc):
         label, pred, group_ptr = _lists(self.name, pred, info)
         check_group_weight(info)
         areas = np.empty(len(group_ptr) - 1)
-        grain = kernels.group_grain(len(areas), len(label))
+        grain = groups.group_grain(len(areas), len(label))
         ctx.run_ranges(len(areas), grain, _fill_ordered_pairs, pred, label, group_ptr, areas)
         if info.weight is not None:
             areas[(info.weight == 0.0) & ~np.isnan(areas)] = 0.0

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.cpu import sums, survival
+from arboost.kernels.cpu import survival
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.metrics.elementwise import mean_over_rows
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

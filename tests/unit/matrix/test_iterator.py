@@ -3,7 +3,6 @@
 import gc
 import inspect
 import itertools
-import types
 import weakref
 
 import numpy as np

@@ -7,8 +7,6 @@ with the higher label and delta, held fixed, says how much the metric would chan
 (Burges 2010, From RankNet to LambdaRank to LambdaMART).
 """
 
-from typing import Any
-
 import numpy as np
 from numba import float32, float64, int64, uint32, uint64
 
@@ -22,7 +20,6 @@ PRECISION = 2  # of the metrics, instead of PAIRWISE
 # entries of the `settings` of gradients (int64)
 KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, FIRST_ROW, N_SETTINGS = range(9)
 
-GRAIN = 1024  # rows below which a second thread does not pay
 _LN2 = 0.6931471805599453
 _NAN = float("nan")
 _MIN_SCORE_DISTANCE = 0.01  # added to a distance of scores before it divides
@@ -131,28 +128,6 @@ def invert_ideal_dcg(label, group_ptr, discount, top, exp_gain, values, start, s
         for i in range(n if n < uint64(top) else uint64(top)):
             ideal += _gain(label[first + (keys[0, i] & uint64(_ROW_MASK))], exp_gain) * discount[i]
         values[q] = 1.0 / ideal if ideal > 0.0 else 0.0
-
-
-def group_grain(n_groups: int, n_rows: int) -> int:
-    """Groups that hold about `GRAIN` rows."""
-    return max(1, GRAIN * n_groups // max(n_rows, 1))
-
-
-def discounts(ctx: Any, group_ptr: np.ndarray, top: int) -> np.ndarray:
-    """1 / log2(rank + 2) for every rank that a document of these groups can have, up to `top` of them."""
-    discount = np.empty(min(int(np.diff(group_ptr).max(initial=0)), top))
-    ctx.run_ranges(len(discount), 65_536, fill_discounts, discount)
-    return discount
-
-
-def inverse_ideal_dcg(
-    ctx: Any, label: np.ndarray, group_ptr: np.ndarray, discount: np.ndarray, top: int, exp_gain: bool
-) -> np.ndarray:
-    """One over the largest DCG of each group's `top` first ranks; 0 where nothing is relevant."""
-    values = np.empty(len(group_ptr) - 1)
-    grain = group_grain(len(values), len(label))
-    ctx.run_ranges(len(values), grain, invert_ideal_dcg, label, group_ptr, discount, top, exp_gain, values)
-    return values
 
 
 # ---- gradients ----
