@@ -146,7 +146,8 @@ class CallbackContainer:
 
 def _anywhere(stop: bool) -> bool:
     """Whether a callback of any worker wants to stop: they stop together, or would wait for each other."""
-    return bool(comm.current().allreduce_max(np.array([stop], np.int64))[0])
+    group = comm.current()
+    return stop if group.world_size == 1 else bool(group.allreduce_max(np.array([stop], np.int64))[0])
 
 
 def _warn_of_repeated(names: list[str]) -> None:

@@ -37,9 +37,9 @@ class MeanMetric(Metric):
                 f"label and prediction size not match for {self.name}: {label.size} labels, {pred.size} predictions; "
                 "hint: use merror or mlogloss for multi-class classification."
             )
-        n_entries = label.size
+        n_entries, may_lack = label.size, label.ndim > 1
         pred, label, weight = flatten_targets(pred, label, weight)
-        if sums.count_rows(ctx, n_entries) and not sums.count_rows(ctx, label.size):
+        if may_lack and sums.count_rows(ctx, n_entries) and not sums.count_rows(ctx, label.size):
             return math.nan  # not one label: nothing is known
         return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
 
