@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 
 import arboost
+import pages
 from arboost import collective
 from arboost.runtime import comm as comms
 from arboost.runtime.comm import run_workers
@@ -502,3 +503,20 @@ def test_an_error_on_one_worker_ends_all():
     with pytest.raises(XGBoostError, match=r"^label must be in \[0,1\]"):
         run_workers(3, work)
     assert sorted(reason.startswith("worker 2 gave up: XGBoostError: label must") for reason in ended) == [0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["regression", "subsample", "deep", "sets", "weighted quantiles", "vectors"])
+@pytest.mark.parametrize("world_size", [2, 5])
+def test_shares_that_lie_on_pages(kind, world_size, monkeypatch):
+    params, fields = KINDS[kind]
+    alone = train(params, fields)
+    binned = arboost.DMatrix.binned
+
+    def in_pages(self, ctx, max_bin, enable_bundle=False, keep_sparse=False):
+        n_rows = self.num_row()
+        bounds = [0] if n_rows < 40 else [0, 7, n_rows // 2]
+        return pages.split_page(binned(self, ctx, max_bin), bounds)
+
+    monkeypatch.setattr(arboost.DMatrix, "pages", in_pages)
+    found = run_workers(world_size, lambda comm: train(params, fields, share_of(world_size, comm.rank)))
+    assert found == [alone] * world_size
