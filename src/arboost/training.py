@@ -390,7 +390,7 @@ def cv(
         raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     dtrain.info.check_groups()
-    Context().refuse_workers("The folds of `cv`", "each would hold rows of all workers. Run `cv` on one machine.")
+    Context().refuse_workers("`cv`", "its folds would hold rows of all workers. Run it on one machine.")
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,

@@ -10,6 +10,7 @@ import scipy.sparse
 import arboost
 import pages
 from arboost import collective
+from arboost.matrix import cuts
 from arboost.runtime import comm as comms
 from arboost.runtime.comm import run_workers
 from arboost.runtime.errors import XGBoostError
@@ -269,6 +270,38 @@ def test_sparse_and_exclusive_columns(form, ends, method):
     check(3, work, ends)
 
 
+class Batches(arboost.DataIter):
+    """Some rows, a few at a time."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.starts, self.stop = range(rows.start, rows.stop, 70), rows.stop
+        self.reset()
+
+    def reset(self):
+        self.at = 0
+
+    def next(self, input_data):
+        if self.at == len(self.starts):
+            return False
+        rows = slice(self.starts[self.at], min(self.starts[self.at] + 70, self.stop))
+        self.at += 1
+        input_data(data=X[rows], label=Y[rows])
+        return True
+
+
+def test_batches_on_some_workers(monkeypatch):
+    """Shares that are read anew for every few features, next to one that lies in memory, and one without rows."""
+    monkeypatch.setattr(cuts, "_TILE_CELLS", 2 * 258 * 256)
+
+    def make(fields, rows):
+        if rows.start >= 300 or rows.start == rows.stop:
+            return matrix_of(fields, rows, arboost.QuantileDMatrix)
+        return arboost.QuantileDMatrix(Batches(rows), nthread=1)
+
+    check(4, lambda rows: train({}, {}, rows, make=make), [200, 200, 300, N_ROWS])
+
+
 def frame_of(rows, categories=("a", "b", "c")):
     pandas = pytest.importorskip("pandas")
     codes = np.nan_to_num(X[rows, 2]).astype(int)
@@ -338,6 +371,24 @@ def test_early_stopping(world_size):
         return bytes(model.save_raw()), repr((result, model.best_iteration, model.best_score))
 
     check(world_size, work)
+
+
+def test_prediction_is_a_workers_own_business():
+    """One may predict, explain and save while the others do something else."""
+
+    def work(comm):
+        matrix = matrix_of(CATEGORIES, share_of(3, comm.rank))
+        model = arboost.train(COMMON, matrix, 2)
+        if comm.rank == 1:
+            rows = matrix_of(CATEGORIES, slice(0, 50))
+            found = [model.predict(rows, **{how: True}) for how in ("output_margin", "pred_leaf", "pred_contribs")]
+            found.append(model.inplace_predict(X[:50]))
+            again = arboost.Booster(model_file=bytearray(model.save_raw()))
+            np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+            assert all(len(part) == 50 for part in found)
+        return comm.allgather(b"done")
+
+    assert run_workers(3, work) == [[b"done"] * 3] * 3
 
 
 def squared_error(margin, matrix):
@@ -430,7 +481,7 @@ def test_refused_by_name(what):
     params, fields = REFUSED[what]
 
     def work(comm):
-        with pytest.raises(XGBoostError, match=f"{what} cannot be trained by 2 workers") as error:
+        with pytest.raises(XGBoostError, match=f"{what} is not for several workers, there are 2") as error:
             train(params, fields, share_of(2, comm.rank))
         return str(error.value)
 
@@ -439,7 +490,7 @@ def test_refused_by_name(what):
 
 
 def test_cross_validation_is_refused():
-    with pytest.raises(XGBoostError, match="`cv` cannot be trained by 2 workers"):
+    with pytest.raises(XGBoostError, match="`cv` is not for several workers"):
         run_workers(2, lambda comm: arboost.cv(COMMON, matrix_of({}, share_of(2, comm.rank)), 2))
 
 
@@ -520,3 +571,67 @@ def test_shares_that_lie_on_pages(kind, world_size, monkeypatch):
     monkeypatch.setattr(arboost.DMatrix, "pages", in_pages)
     found = run_workers(world_size, lambda comm: train(params, fields, share_of(world_size, comm.rank)))
     assert found == [alone] * world_size
+
+
+@pytest.mark.parametrize("world_size", COUNTS)
+def test_estimators(world_size):
+    """Classes are those of all workers, whichever of them a share has."""
+    sklearn = pytest.importorskip("arboost.sklearn")
+    names = np.array(["low", "middle", "high"])[np.sort(CLASSES["label"])]
+
+    def work(rows):
+        model = sklearn.XGBClassifier(n_estimators=3, max_depth=3)
+        model.fit(X[rows], names[rows])
+        assert model.classes_.tolist() == ["high", "low", "middle"]
+        regressor = sklearn.XGBRegressor(n_estimators=2, max_depth=3).fit(X[rows], Y[rows])
+        return bytes(model.get_booster().save_raw()), bytes(regressor.get_booster().save_raw()).hex()
+
+    check(world_size, work, [GROUP * end or 12 for end in ENDS[world_size]])
+
+
+@pytest.mark.parametrize("options", [{"class_weight": "balanced"}, {"early_stopping": True}], ids=str)
+def test_what_estimators_refuse(options):
+    sklearn = pytest.importorskip("arboost.sklearn")
+
+    def work(comm):
+        rows = share_of(2, comm.rank)
+        with pytest.raises(XGBoostError, match=f"{next(iter(options))}.* is not for several workers"):
+            sklearn.XGBClassifier(n_estimators=2, **options).fit(X[rows], BINARY["label"][rows])
+
+    run_workers(2, work)
+
+
+# ---- anything with anything ----
+
+MORE_PARAMS = [
+    {"subsample": 0.5},
+    {"subsample": 0.3, "sampling_method": "gradient_based"},
+    {"colsample_bynode": 0.6},
+    {"max_depth": 8, "min_child_weight": 0},
+    {"grow_policy": "lossguide", "max_leaves": 9},
+    {"gamma": 0.5, "reg_alpha": 0.3},
+    {"max_delta_step": 0.4},
+    {"max_bin": 7},
+    {"num_parallel_tree": 2},
+    {"booster": "dart", "rate_drop": 0.5},
+    {"monotone_constraints": (1, 0, -1, 0, 0)},
+    {"interaction_constraints": [[0, 1], [2, 3, 4]]},
+    {"tree_method": "approx"},
+    {"base_score": 0.4},
+]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_drawn_combinations(seed):
+    rng = np.random.default_rng(seed)
+    params, fields = KINDS[rng.choice(list(KINDS))]
+    for i in rng.choice(len(MORE_PARAMS), 2, replace=False):
+        params = params | MORE_PARAMS[i]
+    fields = fields | (CATEGORIES if rng.random() < 0.3 else {})
+    unit = GROUP if "qid" in fields else 1
+    ends = sorted((unit * rng.integers(0, N_ROWS // unit + 1, rng.integers(1, 5))).tolist())
+    try:
+        train(params, fields, n_rounds=1)
+    except XGBoostError:
+        pytest.skip("not possible on one machine either")
+    check(len(ends) + 1, lambda rows: train(params, fields, rows), [*ends, N_ROWS])

@@ -489,6 +489,8 @@ class DMatrix:
 class QuantileDMatrix(DMatrix):
     """Data for training with `tree_method="hist"`, stored as bins only: the user's data is not kept.
 
+    Workers that train together make theirs together: the bins are those of all their rows.
+
     Parameters
     ----------
     data, label, weight, base_margin, missing, silent, feature_names, feature_types, nthread

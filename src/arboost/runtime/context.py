@@ -38,7 +38,7 @@ class Context:
     def refuse_workers(self, what: str, advice: str) -> None:
         """Raise XGBoostError, on every worker, where `what` needs all rows on one machine and there are others."""
         if not self.is_alone:
-            raise XGBoostError(f"{what} cannot be trained by {self.comm.world_size} workers: {advice}")
+            raise XGBoostError(f"{what} is not for several workers, there are {self.comm.world_size}: {advice}")
 
     def run_ranges(self, n: int, grain: int, kernel: Callable, *args: Any) -> list[Any]:
         """kernel(*args, start, stop) over spans of range(n) on this context's threads."""

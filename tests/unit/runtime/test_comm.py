@@ -117,7 +117,7 @@ def test_what_needs_one_machine():
     def work(comm):
         ctx = Context()
         assert ctx.alone().is_alone
-        with pytest.raises(XGBoostError, match="this cannot be trained by 2 workers: use that"):
+        with pytest.raises(XGBoostError, match="this is not for several workers, there are 2: use that"):
             ctx.refuse_workers("this", "use that.")
         return ctx.is_alone
 
