@@ -220,7 +220,7 @@ def test_no_rows_anywhere():
 @pytest.mark.parametrize("world_size", [2, 5])
 def test_several_threads_each(world_size):
     rng = np.random.default_rng(1)
-    data, label = rng.normal(size=(30_000, 4)).astype(np.float32), rng.normal(size=30_000)
+    data, label = rng.normal(size=(60_000, 8)).astype(np.float32), rng.normal(size=60_000)
     ends = np.linspace(0, len(data), world_size + 1).astype(int) ** 2 // len(data)
 
     def work(rows):

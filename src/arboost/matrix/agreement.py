@@ -87,13 +87,12 @@ _ADVICE = {
 def _columns(info: MetaInfo, categories: Categories | None, cuts: Cuts | None) -> dict[str, str]:
     """What is the same on all workers, as short texts by their name in messages."""
     weights = info.feature_weights
-    values = [] if categories is None else [None if v is None else v.tolist() for v in categories.values]
     contents = (
         info.n_features,
         info.feature_names,
         info.feature_types,
         None if weights is None else weights.tobytes(),
-        values,
+        None if categories is None else categories.digest,
         None if cuts is None else cuts.digest,
     )
     return {

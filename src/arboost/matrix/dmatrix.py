@@ -210,7 +210,7 @@ class DMatrix:
 
     def agree(self, ctx: Context) -> None:
         """Make sure that this share and those of all other workers are one data set; all must call this."""
-        agree(ctx, self.info, self.categories, None if self._page is None else self._page.cuts)
+        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts)
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.
