@@ -339,8 +339,7 @@ class Learner:
             self.base_score = self.loss.blank_base_score(self.n_outputs)
         elif estimate:
             self.loss.check_info(data.info)
-            if data.info.label is not None:
-                check_some_labels(self.ctx, data.info.label)
+            check_some_labels(self.ctx, data.info.label)
             self.base_score = self.loss.base_score_of(self.ctx, data.info)
         else:
             self.base_score = np.full(1, DEFAULT_BASE_SCORE, np.float32)
@@ -430,8 +429,7 @@ class Learner:
         targets = (info.label, info.weight, info.group_ptr, info.label_lower_bound, info.label_upper_bound)
         if not session.checked or any(a is not b for a, b in zip(session.checked, targets, strict=True)):
             loss.check_info(info)
-            if info.label is not None:
-                check_some_labels(self.ctx, info.label)
+            check_some_labels(self.ctx, info.label)
             session.checked = targets
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         margin = self.training_margins(data)

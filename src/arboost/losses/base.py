@@ -303,9 +303,9 @@ def check_finite(label: np.ndarray) -> None:
         raise XGBoostError("Label contains NaN, infinity or a value too large.")
 
 
-def check_some_labels(ctx: Context, label: np.ndarray) -> None:
+def check_some_labels(ctx: Context, label: np.ndarray | None) -> None:
     """Raise XGBoostError on a target of several for which no worker has a label."""
-    if label.ndim == 1 or label.shape[1] == 1:
+    if label is None or label.ndim == 1 or label.shape[1] == 1:
         return
     empty = np.flatnonzero(ctx.comm.allreduce_sum(np.count_nonzero(~np.isnan(label), axis=0)) == 0)
     if len(empty):
