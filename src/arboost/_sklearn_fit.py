@@ -7,6 +7,7 @@ class labels into codes 0..K-1 and back; `split_matrix` sets rows aside for earl
 import inspect
 import itertools
 import json
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +18,8 @@ from arboost.booster import Booster
 from arboost.losses import ScalarLoss
 from arboost.matrix.dmatrix import DMatrix
 from arboost.objective import Objective
-from arboost.runtime import settings
+from arboost.runtime import comm, settings
+from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 _MAX_SEED = np.iinfo(np.int32).max
@@ -172,11 +174,13 @@ def _has_missing(labels: np.ndarray) -> bool:
 
 
 def find_classes(labels: np.ndarray, what: str = "y") -> np.ndarray:
-    """The distinct labels in order; where there are none, those of a binary problem."""
-    if not labels.size:
-        return np.arange(2)
+    """The distinct labels of all workers in order; where there are none, those of a binary problem."""
     try:
-        classes = np.unique(labels)
+        found = [pickle.loads(data) for data in comm.current().allgather(pickle.dumps(np.unique(labels)))]
+        found = [classes for classes in found if classes.size]
+        if not found:
+            return np.arange(2)
+        classes = np.unique(np.concatenate(found))
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels.flat})
         raise ValueError(f"{what} mixes labels that have no order ({', '.join(kinds)}): use one type.") from error
@@ -238,6 +242,7 @@ def class_weights(
 def _weight_of_classes(class_weight: Any, classes: np.ndarray, codes: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Weight of each class; "balanced" gives all that occur the same sum, and leaves the sum of all as it is."""
     if isinstance(class_weight, str) and class_weight == "balanced":
+        Context().refuse_workers("class_weight='balanced'", "it counts the rows of all. Pass sample_weight.")
         sums = np.bincount(codes, own, len(classes))
         occurs = sums > 0
         return np.divide(own.sum(), occurs.sum() * sums, where=occurs, out=np.zeros(len(classes)))
@@ -302,6 +307,7 @@ def _share(n: int, fraction: float) -> int:
 
 def split_matrix(full: DMatrix, fraction: float, seed: int, strata: np.ndarray | None) -> tuple[DMatrix, DMatrix]:
     """(training part, validation part) of a matrix; groups of rows stay together."""
+    Context().refuse_workers("early_stopping=True", "it draws from the rows of all. Pass an eval_set.")
     full.info.check_groups()
     sizes = full.get_group()
     if not len(sizes):

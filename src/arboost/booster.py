@@ -23,7 +23,7 @@ from arboost.modelio import dump, files, onnx, source
 from arboost.modelio.cats import pack_categories, unpack_categories
 from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
-from arboost.objective import custom_scores, gradients
+from arboost.objective import custom_scores, gradients, mean_scores
 from arboost.predict import shap
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
@@ -149,7 +149,10 @@ class Booster:
         feval: CustomMetric | None = None,
         output_margin: bool = True,
     ) -> list[tuple[str, str, float]]:
-        """(data name, metric name, value) of every metric on every matrix, then of `feval` on every matrix."""
+        """(data name, metric name, value) of every metric on every matrix, then of `feval` on every matrix.
+
+        Metrics are those of all workers' rows. A worker's `feval` sees its own rows only, so its values are averaged.
+        """
         scores: list[tuple[str, str, float]] = []
         for data, name in evals:
             self._check_matrix(data, "evaluation data")
@@ -158,8 +161,10 @@ class Booster:
             scores += [(name, metric, value) for metric, value in self._learner.evaluate(self._aligned(data))]
         if feval is not None:
             for data, name in evals:
-                found = feval(self._seen_prediction(self._aligned(data), output_margin), data)
-                scores += [(name, *score) for score in custom_scores(found)]
+                found = []
+                if data.num_row() or self._learner.ctx.is_alone:
+                    found = custom_scores(feval(self._seen_prediction(self._aligned(data), output_margin), data))
+                scores += [(name, *score) for score in mean_scores(found, data.num_row())]
         return scores
 
     def _seen_prediction(self, data: DMatrix, output_margin: bool) -> np.ndarray:

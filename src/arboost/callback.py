@@ -15,9 +15,8 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 
 from arboost.progress import Progress, Surface, make_surface
-from arboost.runtime import settings
+from arboost.runtime import comm, settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
-from arboost.runtime.comm import LocalComm
 from arboost.runtime.errors import XGBoostError
 
 __all__ = [
@@ -122,7 +121,7 @@ class CallbackContainer:
 
     def before_iteration(self, model: Any, epoch: int, dtrain: Any, evals: list[tuple[Any, str]] | None) -> bool:
         """Call the callbacks before a round; True when training should stop."""
-        return any(callback.before_iteration(model, epoch, self.history) for callback in self.callbacks)
+        return _anywhere(any(callback.before_iteration(model, epoch, self.history) for callback in self.callbacks))
 
     def after_iteration(self, model: Any, epoch: int, dtrain: Any, evals: list[tuple[Any, str]] | None) -> bool:
         """Evaluate, then call the callbacks after a round; True when training should stop."""
@@ -132,7 +131,7 @@ class CallbackContainer:
             self._update_history(scores)
         elif evals:
             self._update_history(model._eval(evals, epoch, self.metric, self._output_margin))
-        return any(callback.after_iteration(model, epoch, self.history) for callback in self.callbacks)
+        return _anywhere(any(callback.after_iteration(model, epoch, self.history) for callback in self.callbacks))
 
     def _update_history(self, scores: Sequence[tuple[str, str, Any]]) -> None:
         if not self.order:
@@ -143,6 +142,12 @@ class CallbackContainer:
                 metrics[metric] = []
                 self.order.append((data, metric))
             metrics[metric].append(score)
+
+
+def _anywhere(stop: bool) -> bool:
+    """Whether a callback of any worker wants to stop: they stop together, or would wait for each other."""
+    group = comm.current()
+    return stop if group.world_size == 1 else bool(group.allreduce_max(np.array([stop], np.int64))[0])
 
 
 def _warn_of_repeated(names: list[str]) -> None:
@@ -322,7 +327,7 @@ def _log(message: str) -> None:
 
 
 class EvaluationMonitor(TrainingCallback):
-    """Prints the scores of the evaluation sets.
+    """Prints the scores of the evaluation sets, which are those of all workers together.
 
     Parameters
     ----------
@@ -354,7 +359,7 @@ class EvaluationMonitor(TrainingCallback):
         self._latest: str | None = None
 
     def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
-        if not evals_log or self.printer_rank != LocalComm.rank:
+        if not evals_log or self.printer_rank != comm.current().rank:
             return False
         line = f"[{epoch}]\t{_describe(evals_log, self.show_stdv)}\n"
         if epoch % self.period == 0:
@@ -384,7 +389,8 @@ def _describe(evals_log: EvalsLog, show_std: bool) -> str:
 class TrainingCheckPoint(TrainingCallback):
     """Saves the model every few rounds, so that a long training can be taken up again with `xgb_model=`.
 
-    Files are named ``{name}_{round}.ubj`` (``.pkl``). Each is complete or absent, also after a crash.
+    Files are named ``{name}_{round}.ubj`` (``.pkl``). Each is complete or absent, also after a crash. Of several
+    workers, which all have the same model, the first saves it.
 
     Parameters
     ----------
@@ -421,7 +427,7 @@ class TrainingCheckPoint(TrainingCallback):
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
-        if epoch > 0 and epoch % self._interval == 0 and LocalComm.rank == 0:
+        if epoch > 0 and epoch % self._interval == 0 and comm.current().rank == 0:
             suffix = "pkl" if self._as_pickle else self.default_format
             self._save(model, self._folder / f"{self._name}_{self._start + epoch}.{suffix}")
         return False
@@ -480,7 +486,7 @@ class ProgressBar(TrainingCallback):
 
     def before_training(self, model: Any) -> Any:
         self._begin(self._expected)
-        if settings.current().verbosity > 0:
+        if settings.current().verbosity > 0 and comm.current().rank == 0:
             self._surface = make_surface(self._stream)
         return model
 

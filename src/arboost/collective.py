@@ -1,9 +1,10 @@
-"""XGBoost's `collective` for one process: rank 0 of 1, where every reduction is the identity.
+"""XGBoost's `collective`: how a script, such as a custom objective's, talks to the workers that train with it.
 
-Arguments are checked as they would be among many, so that a script behaves the same with one worker. A communicator
-that would need other processes (a tracker's address, the federated kind) is refused.
+The workers are those of this thread's communicator (`runtime/comm.py`); a process alone is rank 0 of 1, where every
+reduction is the identity. A communicator that would need a tracker's address, or the federated kind, is refused.
 """
 
+import pickle
 import socket
 from dataclasses import dataclass
 from enum import IntEnum, unique
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from arboost.runtime.comm import LocalComm
+from arboost.runtime.comm import current
 from arboost.runtime.errors import XGBoostError
 
 __all__ = [
@@ -75,14 +76,24 @@ class Op(IntEnum):
     BITWISE_XOR = 5
 
 
+_UFUNCS: dict[Op, np.ufunc] = {
+    Op.MAX: np.maximum,
+    Op.MIN: np.minimum,
+    Op.SUM: np.add,
+    Op.BITWISE_AND: np.bitwise_and,
+    Op.BITWISE_OR: np.bitwise_or,
+    Op.BITWISE_XOR: np.bitwise_xor,
+}
+
+
 def init(**args: Any) -> None:
-    """Open the communicator: checks the arguments; alone there is nothing to connect.
+    """Open the communicator: checks the arguments; workers that run in one process are connected already.
 
     Parameters
     ----------
     **args :
         XGBoost's names: `dmlc_communicator` ("rabit"), `dmlc_retry`, `dmlc_timeout`, `dmlc_task_id` and so on, in
-        lower or upper case. An address of a tracker or a server is refused: there is no distributed training yet.
+        lower or upper case. An address of a tracker or a server is refused: workers do not connect over a network.
     """
     given = {name.lower(): value for name, value in args.items() if value is not None}
     kind = given.get("dmlc_communicator", "rabit")
@@ -95,17 +106,17 @@ def init(**args: Any) -> None:
 
 
 def finalize() -> None:
-    """Close the communicator; alone there is nothing to close."""
+    """Close the communicator; there is nothing to close."""
 
 
 def get_rank() -> int:
-    """This process's number among the workers: 0."""
-    return LocalComm.rank
+    """This worker's number among all, from 0 on."""
+    return current().rank
 
 
 def get_world_size() -> int:
-    """Number of workers: 1."""
-    return LocalComm.world_size
+    """Number of workers."""
+    return current().world_size
 
 
 def is_distributed() -> bool:
@@ -129,23 +140,27 @@ def broadcast(data: T, root: int) -> T:
     Parameters
     ----------
     data :
-        What to send; only the root's matters.
+        What to send, anything that can be pickled; only the root's matters.
     root :
         Rank of the sender.
     """
     _check_rank(root)
-    if data is None:
+    is_root = get_rank() == root
+    if is_root and data is None:
         raise ValueError("need to pass in data when broadcasting: `data` is None on the worker that sends.")
-    return data
+    if not is_distributed():
+        return data
+    found: T = pickle.loads(current().broadcast(pickle.dumps(data) if is_root else None, root))
+    return found
 
 
 def allreduce(data: np.ndarray, op: Op) -> np.ndarray:
-    """The workers' arrays combined element by element.
+    """The workers' arrays combined element by element, in the order of their ranks: the same bits on all of them.
 
     Parameters
     ----------
     data :
-        An array of integers or floats.
+        An array of integers or floats, of the same shape and type on every worker.
     op :
         How values are combined.
 
@@ -158,13 +173,23 @@ def allreduce(data: np.ndarray, op: Op) -> np.ndarray:
         raise TypeError(f"allreduce only takes in numpy.ndarray, got {type(data).__name__}; use numpy.asarray.")
     if data.dtype.kind not in "iuf":
         raise TypeError(f"data type {data.dtype} is not supported: convert to integers or floats.")
-    Op(op)
-    return data.ravel().copy()
+    combine, group = _UFUNCS[Op(op)], current()
+    if combine in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) and data.dtype.kind == "f" and is_distributed():
+        raise XGBoostError(f"{Op(op).name} is for integers, not for {data.dtype}.")
+    parts = [np.frombuffer(part, data.dtype) for part in group.allgather(data.tobytes())]
+    if len({len(part) for part in parts}) > 1:
+        raise XGBoostError(f"allreduce: the workers' arrays have different sizes: {[len(part) for part in parts]}.")
+    total = parts[0].copy()
+    for part in parts[1:]:
+        combine(total, part, out=total)
+    return total
 
 
 def signal_error() -> None:
-    """Tell the other workers that this one failed; alone there is nobody to tell."""
-    raise XGBoostError("signal_error: this process is not part of a distributed job; raise an exception instead.")
+    """Tell the other workers that this one failed: their next call raises. Alone there is nobody to tell."""
+    if not is_distributed():
+        raise XGBoostError("signal_error: this process is not part of a distributed job; raise an exception instead.")
+    current().abort("signal_error was called")
 
 
 def _check_rank(root: int) -> None:

@@ -3,12 +3,15 @@
 A plain function (margin, dtrain) -> (gradient, hessian) does as well; an object also learns the round.
 """
 
+import json
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from arboost.matrix.dmatrix import DMatrix
+from arboost.runtime import comm
 from arboost.runtime.errors import XGBoostError
 
 __all__ = ["Objective", "TreeObjective"]
@@ -89,3 +92,23 @@ def custom_scores(found: Any) -> list[tuple[str, float]]:
             raise TypeError(f"The value of the custom metric {name} must be one number, got {value!r}.")
         scores.append((str(name), number))
     return scores
+
+
+def mean_scores(scores: list[tuple[str, float]], n_rows: int) -> list[tuple[str, float]]:
+    """A custom metric's values on the workers' rows, averaged by their number: not the metric of all rows together.
+
+    It is, for a mean over rows. A worker without rows gives no scores and takes those of the others.
+    """
+    group = comm.current()
+    if group.world_size == 1:
+        return scores
+    shares = [json.loads(data) for data in group.allgather(json.dumps([n_rows, scores]).encode())]
+    shares = [(n, found) for n, found in shares if n]
+    names = {tuple(name for name, _ in found) for _, found in shares}
+    if len(names) > 1:
+        raise XGBoostError(f"The custom metric returns different names on different workers: {sorted(names)}.")
+    n_all = sum(n for n, _ in shares)
+    return [
+        (name, math.fsum(n * found[i][1] for n, found in shares) / n_all)
+        for i, name in enumerate(next(iter(names), ()))
+    ]

@@ -29,6 +29,7 @@ from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
+from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError, type_name
 
 __all__ = ["CVPack", "cv", "train"]
@@ -387,6 +388,7 @@ def cv(
         raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     dtrain.info.check_groups()
+    Context().refuse_workers("`cv`", "its folds would hold rows of all workers. Run it on one machine.")
     container = CallbackContainer(
         _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,

@@ -149,3 +149,15 @@ def test_kernels_say_what_they_do(modules):
         if not ast.get_docstring(function) and function.end_lineno - function.lineno > 4
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_kernels_know_neither_threads_nor_workers(modules):
+    """Whoever calls a kernel shares out its work and adds up what workers have found."""
+    wrong = [
+        f"{module.at(function)}: {function.name} takes a Context"
+        for module in modules
+        if module.part == "kernels"
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef) and "ctx" in arguments_of(function)
+    ]
+    assert not wrong, "\n".join(wrong)

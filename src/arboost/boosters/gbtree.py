@@ -19,6 +19,7 @@ from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import Resolved, TreeParams
 from arboost.predict.forest import Forest
 from arboost.runtime import rng, settings
+from arboost.runtime.comm import rows_before
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
@@ -157,6 +158,7 @@ def make_grower(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
 
 def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
     """An exact grower, where the data allows for one."""
+    ctx.refuse_workers("tree_method='exact'", "every worker would need all sorted columns. Use 'hist' or 'approx'.")
     if data.feature_types is not None and "c" in data.feature_types:
         raise XGBoostError(
             "Updater `grow_colmaker` or `exact` tree method doesn't support categorical features. Use tree_method "
@@ -177,13 +179,15 @@ def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
         raise XGBoostError("Only the `hist` tree method can use the `QuantileDMatrix`: pass a DMatrix to `approx`.")
     features = data.info.feature_weights, data.info.feature_names
     if params.sketch_proposal == "local":
+        ctx.refuse_workers("sketch_proposal='local'", "every worker would need all sorted columns. Use 'global'.")
         if data.feature_types is not None and "c" in data.feature_types:
             raise XGBoostError(
                 "sketch_proposal='local' doesn't support categorical features: a category is no quantile. Use 'global'."
             )
         return local_grower(ctx, data.sorted(ctx), data.raw, params, *features)
-    sparse = data.raw if isinstance(data.raw, SparseData) else None
-    return ApproxGrower(ctx, data.sorted(ctx, params.max_bin), sparse, params, data.feature_types, *features)
+    columns = data.sorted(ctx, params.max_bin) if ctx.is_alone else None
+    by_rows = data.raw if columns is None or isinstance(data.raw, SparseData) else None
+    return ApproxGrower(ctx, columns, by_rows, params, data.feature_types, *features)
 
 
 class Reviser(Protocol):
@@ -204,6 +208,7 @@ class TreeTrainer:
     def __init__(self, ctx: Context, n_rows: int, params: TreeParams, grower: Grower, reviser: Reviser | None = None):
         self._ctx, self._reviser = ctx, reviser
         self._n_rows = n_rows
+        self._first_row = rows_before(ctx.comm, n_rows)
         self._params = params
         self._packed = np.empty(n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
         self._grower = grower
@@ -263,8 +268,9 @@ class TreeTrainer:
         """The rows that a tree is grown on (None: all), and the gradients they have in it."""
         params = self._params
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
-            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key)
-        rows, g, h = sample_by_gradient(self._ctx, g[None], h[None], params.subsample, params.reg_lambda, key)
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._first_row)
+        args = (params.subsample, params.reg_lambda, key, self._first_row)
+        rows, g, h = sample_by_gradient(self._ctx, g[None], h[None], *args)
         return self._quantize(g[0], h[0]), rows
 
     def _solve_leaves(self, grown: GrownTree, solver: LeafSolver, margin: np.ndarray, target: int) -> None:

@@ -17,9 +17,8 @@ from arboost.boosters.gbtree import GBTree
 from arboost.boosters.rounds import Gradients, LeafSolver, Margins, Round, Trainer
 from arboost.boosters.trainers import NO_DART, make_trainer
 from arboost.boosters.update import start_update
-from arboost.kernels.ops import sums
 from arboost.losses import Loss, fixed_base_score, make_loss
-from arboost.losses.base import DEFAULT_BASE_SCORE, lacks_labels
+from arboost.losses.base import DEFAULT_BASE_SCORE, check_some_labels, lacks_labels
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
@@ -27,7 +26,7 @@ from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import comm as comms
-from arboost.runtime import rng, settings
+from arboost.runtime import rng, settings, sums
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
@@ -259,6 +258,7 @@ class Learner:
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
         data.info.check_groups()
+        data.agree(self.ctx)
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
@@ -335,6 +335,7 @@ class Learner:
             self.base_score = self.loss.blank_base_score(self.n_outputs)
         elif estimate:
             self.loss.check_info(data.info)
+            check_some_labels(self.ctx, data.info.label)
             self.base_score = self.loss.base_score_of(self.ctx, data.info)
         else:
             self.base_score = np.full(1, DEFAULT_BASE_SCORE, np.float32)
@@ -347,7 +348,7 @@ class Learner:
         constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
         made_for: tuple = (self.model.kind, tree_params.process_type, tree_params.max_bin, ctx.n_threads, *constraints)
         made_for += (tree_params.tree_method, tree_params.sketch_eps, tree_params.sketch_proposal)
-        made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle)
+        made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle, ctx.comm)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
             trainer = make_trainer(ctx, data, self.model, tree_params, self.n_outputs if self._grows_vectors else 0)
@@ -408,6 +409,7 @@ class Learner:
         targets = (info.label, info.weight, info.group_ptr, info.label_lower_bound, info.label_upper_bound)
         if not session.checked or any(a is not b for a, b in zip(session.checked, targets, strict=True)):
             loss.check_info(info)
+            check_some_labels(self.ctx, info.label)
             session.checked = targets
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         margin = self.training_margins(data)

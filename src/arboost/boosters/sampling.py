@@ -17,20 +17,23 @@ from arboost.runtime.pool import split_range
 _GRAIN = 65_536
 
 
-def sample_rows(ctx: Context, n_rows: int, subsample: float, key: int) -> np.ndarray | None:
-    """Ids of the chosen rows, ascending, int32; None when all rows are taken."""
+def sample_rows(ctx: Context, n_rows: int, subsample: float, key: int, first_row: int = 0) -> np.ndarray | None:
+    """Ids of the chosen rows, ascending, int32; None when all rows are taken.
+
+    `first_row` counts the rows of the workers before this one: draws go by the ids that rows have among all.
+    """
     if subsample >= 1.0:
         return None
     key = rng.make_key(key, rng.ROWS)
     threshold = round(subsample * 2**32)
     rows = np.empty(n_rows, np.int32)
     spans = split_range(n_rows, ctx.n_threads, _GRAIN)
-    counts = ctx.run_tasks(ops.sample_rows, [(np.uint64(key), threshold, 0, rows, a, b) for a, b in spans])
+    counts = ctx.run_tasks(ops.sample_rows, [(np.uint64(key), threshold, first_row, rows, a, b) for a, b in spans])
     return _join(rows, spans, counts)
 
 
 def sample_by_gradient(
-    ctx: Context, g: np.ndarray, h: np.ndarray, subsample: float, reg_lambda: float, key: int
+    ctx: Context, g: np.ndarray, h: np.ndarray, subsample: float, reg_lambda: float, key: int, first_row: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows, g, h): ids of the chosen rows, and gradients (K, n) divided by the rows' probability, 0 for others."""
     n_rows = g.shape[1]
@@ -40,7 +43,7 @@ def sample_by_gradient(
     level = _find_level(ctx, size, subsample)
     rows, g_out, h_out = np.empty(n_rows, np.int32), np.empty_like(g), np.empty_like(h)
     spans = split_range(n_rows, ctx.n_threads, _GRAIN)
-    head = (np.uint64(key), size, level, g, h, 0, rows, g_out, h_out)
+    head = (np.uint64(key), size, level, g, h, first_row, rows, g_out, h_out)
     counts = ctx.run_tasks(ops.sample_by_size, [(*head, a, b) for a, b in spans])
     return _join(rows, spans, counts), g_out, h_out
 

@@ -19,6 +19,7 @@ NO_DART = (
 def make_trainer(ctx: Context, data: DMatrix, model: GBTree, params: TreeParams, n_vector: int) -> Trainer:
     """A trainer on one matrix; n_vector > 0: of trees that hold so many weights in a leaf."""
     if model.is_linear:
+        ctx.refuse_workers("booster='gblinear'", "its sweep goes through all rows in turn. Use 'gbtree'.")
         return LinearTrainer(ctx, data)
     reviser = TreeReviser(ctx, params)
     if params.process_type == "update":

@@ -96,8 +96,9 @@ class VectorTrainer(TreeTrainer):
         """The rows that a tree is grown on (None: all), the gradients they have in it, and their factor (None: 1)."""
         params = self._params
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
-            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key), None
-        rows, new_g, new_h = sample_by_gradient(self._ctx, g, h, params.subsample, params.reg_lambda, key)
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._first_row), None
+        args = (params.subsample, params.reg_lambda, key, self._first_row)
+        rows, new_g, new_h = sample_by_gradient(self._ctx, g, h, *args)
         old, new = (np.abs(a).sum(axis=0) + np.abs(b).sum(axis=0) for a, b in ((g, h), (new_g, new_h)))
         factor = np.divide(new, old, out=np.zeros_like(old), where=old > 0)
         return quantize_targets(self._ctx, new_g, new_h, np.empty(g.shape, np.int64)), rows, factor

@@ -163,7 +163,8 @@ class HistogramEngine:
             return
         store = self._store
         builds = store.builds[: int(store.counts[nodes.BUILDS])]
-        store.buffers[builds["hist"][builds["start"] == builds["stop"]]] = 0  # no rows here: nothing has set them
+        if self._one_page:  # no rows here: nothing has set them; visiting pages begins with zeros
+            store.buffers[builds["hist"][builds["start"] == builds["stop"]]] = 0
         if len(builds):  # on all workers, or on none: plans are alike
             store.buffers[builds["hist"]] = self._ctx.comm.allreduce_sum(store.buffers[builds["hist"]])
 

@@ -13,14 +13,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from arboost.kernels.ops import sums
 from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
+from arboost.runtime.comm import LocalComm
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
 
 GRAIN = 32_768  # rows below which a second thread does not pay
-SERIAL = Context()
+SERIAL = Context(comm=LocalComm())
 _MIN_HESSIAN_SUM = 1e-6  # XGBoost's kRtEps
 DEFAULT_BASE_SCORE = 0.5  # XGBoost's, where nothing is estimated
 
@@ -295,14 +296,20 @@ def lacks_labels(label: np.ndarray) -> bool:
 
 
 def check_finite(label: np.ndarray) -> None:
-    """Raise XGBoostError on an infinite label, on NaN where there is one target, and on a target without labels."""
+    """Raise XGBoostError on an infinite label, and on NaN where there is one target."""
     if lacks_labels(label):
-        empty = np.flatnonzero(np.isnan(label).all(axis=0))
-        if len(empty):
-            raise XGBoostError(f"Label contains NaN only for target {empty[0]}: there is nothing to learn it from.")
         label = label[~np.isnan(label)]
     if label.size and not (math.isfinite(label.min()) and math.isfinite(label.max())):
         raise XGBoostError("Label contains NaN, infinity or a value too large.")
+
+
+def check_some_labels(ctx: Context, label: np.ndarray | None) -> None:
+    """Raise XGBoostError on a target of several for which no worker has a label."""
+    if label is None or label.ndim == 1 or label.shape[1] == 1:
+        return
+    empty = np.flatnonzero(ctx.comm.allreduce_sum(np.count_nonzero(~np.isnan(label), axis=0)) == 0)
+    if len(empty):
+        raise XGBoostError(f"Label contains NaN only for target {empty[0]}: there is nothing to learn it from.")
 
 
 def check_weight(n_rows: int, weight: np.ndarray | None) -> None:
@@ -338,15 +345,12 @@ def fixed_base_score(value: float | tuple[float, ...] | np.ndarray, n_targets: i
 
 def mean_base_score(ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """The weighted mean label of each target, summed exactly."""
-    n_columns = 1 if label.ndim == 1 else label.shape[1]
-    if not lacks_labels(label):
-        total = _total_weight(ctx, len(label), weight)
-        means = [sums.exact_sum(ctx, column(label, k), weight) / total for k in range(n_columns)]
-        return np.array(means, np.float32)
-    means = []
-    for k in range(n_columns):
-        rows = np.flatnonzero(~np.isnan(label[:, k]))
-        y, w = np.ascontiguousarray(label[rows, k]), None if weight is None else weight[rows]
+    lacking, means = lacks_labels(label), []  # other workers' rows may lack some, so all take the same steps
+    for k in range(1 if label.ndim == 1 else label.shape[1]):
+        y, w = column(label, k), weight
+        if lacking:
+            rows = np.flatnonzero(~np.isnan(y))
+            y, w = y[rows], None if weight is None else weight[rows]
         means.append(sums.exact_sum(ctx, y, w) / _total_weight(ctx, len(y), w))
     return np.array(means, np.float32)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from arboost.kernels.loss_formulas import MIN_HESSIAN
-from arboost.kernels.ops import gradient, sums
+from arboost.kernels.ops import gradient
 from arboost.losses.base import (
     GRAIN,
     SERIAL,
@@ -20,6 +20,7 @@ from arboost.losses.base import (
     weigh,
 )
 from arboost.losses.regression import WeightedPositives
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.ops import expectile, gradient, leaf_quantile, sums
+from arboost.kernels.ops import expectile, gradient, leaf_quantile
 from arboost.losses.base import (
     GRAIN,
     SERIAL,
@@ -27,6 +27,8 @@ from arboost.losses.base import (
     register,
     weigh,
 )
+from arboost.losses.counted_quantiles import count_quantiles
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
 
@@ -57,7 +59,7 @@ class _QuantileLeaves(ElementwiseLoss):
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The quantile of the labels themselves."""
         check_weight(len(label), weight)
-        if not len(label):
+        if not sums.count_rows(ctx, len(label)):
             raise XGBoostError("base_score cannot be estimated: there are no rows.")
         n_targets = self.n_targets(1 if label.ndim == 1 else label.shape[1])
         leaf_ptr = np.array([0, len(label)], np.int64)
@@ -88,6 +90,8 @@ def _quantiles(
 ) -> np.ndarray:
     """The alpha-quantile of label - margin in every leaf, label and margin being vectors."""
     leaf_ptr = np.ascontiguousarray(leaf_ptr, np.int64)
+    if not ctx.is_alone:
+        return count_quantiles(ctx, alpha, rows, leaf_ptr, label, margin, weight)
     values = np.empty(len(leaf_ptr) - 1, np.float32)
     keys = np.empty(leaf_ptr[-1], np.uint32)
     args: tuple[Any, ...] = (rows, leaf_ptr, label, margin)

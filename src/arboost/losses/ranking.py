@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from arboost.kernels.ops import rank as kernels
-from arboost.kernels.ops import sums
 from arboost.losses.base import Loss, check_finite, column, register
+from arboost.matrix import groups
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.params.table import PARAMS
-from arboost.runtime import rng
+from arboost.runtime import rng, sums
+from arboost.runtime.comm import Comm, in_turn, rows_before
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
 
@@ -37,6 +38,8 @@ class _Plan:
     weight: np.ndarray | None
     per_group: np.ndarray  # (2, n_groups): weight that sums to n_groups, one over the ideal DCG
     discount: np.ndarray
+    first_row: int  # rows of the workers before this one
+    comm: Comm
 
 
 @dataclass
@@ -129,15 +132,22 @@ class LambdaRank(Loss):
     ) -> None:
         plan = self._plan(ctx, info)
         n_groups, n_rows = len(plan.group_ptr) - 1, len(plan.label)
-        bias = self._bias(plan.group_ptr)
+        bias = self._bias(ctx, plan.group_ptr)
         cost = np.empty((2, n_rows if bias.shape[1] else 0))
-        args = (column(margin, 0), plan.label, plan.group_ptr, plan.per_group, plan.discount, self._settings(key))
-        grain = kernels.group_grain(n_groups, n_rows)
+        args = (
+            column(margin, 0),
+            plan.label,
+            plan.group_ptr,
+            plan.per_group,
+            plan.discount,
+            self._settings(key, plan.first_row),
+        )
+        grain = groups.group_grain(n_groups, n_rows)
         ctx.run_ranges(n_groups, grain, kernels.lambda_gradients, *args, bias, g[0], h[0], cost)
         if bias.shape[1]:
             self._learn_bias(ctx, plan.group_ptr, cost)
 
-    def _settings(self, key: int) -> np.ndarray:
+    def _settings(self, key: int, first_row: int) -> np.ndarray:
         settings = np.empty(kernels.N_SETTINGS, np.int64)
         settings[kernels.KIND] = self.kind
         settings[kernels.N_PAIRS] = self.n_pairs
@@ -145,6 +155,7 @@ class LambdaRank(Loss):
         settings[kernels.BY_DISTANCE] = self.lambdarank_score_normalization
         settings[kernels.NORMALISE] = self.lambdarank_normalization
         settings[kernels.EXP_GAIN] = self.ndcg_exp_gain
+        settings[kernels.FIRST_ROW] = first_row
         settings.view(np.uint64)[kernels.KEY] = rng.make_key(key, _PAIRS)
         return settings
 
@@ -152,24 +163,28 @@ class LambdaRank(Loss):
         """The plan for this matrix: made anew where its labels, groups or weights are others."""
         label, ptr, plan = info.label, info.group_ptr, self.state.plan
         assert label is not None and ptr is not None
-        if plan is None or plan.label is not label or plan.group_ptr is not ptr or plan.weight is not info.weight:
+        fields = (label, ptr, info.weight, ctx.comm)
+        known = () if plan is None else (plan.label, plan.group_ptr, plan.weight, plan.comm)
+        if plan is None or any(a is not b for a, b in zip(known, fields, strict=True)):
             n_groups = len(ptr) - 1
-            discount = kernels.discounts(ctx, ptr, _NOT_SET)
+            discount = groups.discounts(ctx, ptr, _NOT_SET)
             per_group = np.zeros((2, n_groups))
             per_group[0] = _mean_one(ctx, n_groups, info.weight)
             if self.kind == kernels.NDCG:
                 top = self.n_pairs if self.is_topk else _NOT_SET
-                per_group[1] = kernels.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
-            plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount)
+                per_group[1] = groups.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
+            first_row = rows_before(ctx.comm, len(label))
+            plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount, first_row, ctx.comm)
         return plan
 
     # ---- position bias ----
 
-    def _bias(self, group_ptr: np.ndarray) -> np.ndarray:
+    def _bias(self, ctx: Context, group_ptr: np.ndarray) -> np.ndarray:
         """(2, n_positions) float64; without a position where no bias is to be corrected."""
         known = self.state.bias
         if known is None:
-            n = self.n_positions(int(np.diff(group_ptr).max(initial=0)))
+            largest = ctx.comm.allreduce_max(np.array([np.diff(group_ptr).max(initial=0)], np.int64))[0]
+            n = self.n_positions(int(largest))
             known = self.state.bias = np.ones((2, n), np.float32)
         return known.astype(np.float64)
 
@@ -178,9 +193,12 @@ class LambdaRank(Loss):
         assert self.state.bias is not None
         bias = self.state.bias.copy()
         n = bias.shape[1]
-        totals = np.empty((2, n))
-        ctx.run_ranges(n, n, kernels.sum_positions, group_ptr, cost, totals)
-        totals = ctx.comm.allreduce_sum(totals)
+        # floats, added in the order of the groups: a worker goes on where the one before has stopped
+        totals = in_turn(
+            ctx.comm,
+            np.zeros((2, n)),
+            lambda so_far: kernels.sum_positions(group_ptr, cost, so_far, 0, n),
+        )
         kernels.position_bias(totals, 1.0 / (1.0 + self.lambdarank_bias_norm), bias, 0, n)
         self.state.bias = bias
 

@@ -51,6 +51,7 @@ class Cox(_LogLink, Loss):
         g: np.ndarray,
         h: np.ndarray,
     ) -> None:
+        ctx.refuse_workers("survival:cox", "a row's risk set is among all rows. Use survival:aft.")
         n_rows = len(label)
         if not n_rows:
             return

@@ -4,7 +4,9 @@ Data may have categories of any type. A model keeps those that XGBoost's files c
 (`Categories.stored`): whole floats become integers, everything else its text. `recode` gives data the codes of a model.
 """
 
+import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +33,12 @@ class Categories:
         self.names = None if names is None else list(names)
         self._arrow: list[tuple[str, Any]] | None = None
         self._codes: dict[int, dict[Any, int]] = {}
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same categories in the same order."""
+        values = [None if values is None else values.tolist() for values in self.values]
+        return hashlib.sha256(repr(values).encode()).hexdigest()
 
     def empty(self) -> bool:
         """Whether no feature has categories."""

@@ -5,9 +5,11 @@ is a bin. Otherwise v_k is the smallest value with weight(<= v_k) > floor(k * W 
 the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +45,14 @@ class Cuts:
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, without the one for missing values: (n_features,) int32."""
         return np.diff(self.ptr)
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for the same bins."""
+        whole = hashlib.sha256()
+        for array in (self.ptr, self.values, self.min_values, self.has_missing, self.is_categorical):
+            whole.update(array.tobytes())
+        return whole.hexdigest()
 
 
 class _Picked:
@@ -109,22 +119,30 @@ def make_cuts(
     feature_types
         "c" marks categorical features: their bins are their codes, whatever max_bin says.
     """
+    return cut_at_weights(ctx, raw, quantize_weight(ctx, raw.n_rows, weight), max_bin, feature_types)[0]
+
+
+def cut_at_weights(
+    ctx: Context, raw: RawData, weights: np.ndarray, max_bin: int, feature_types: list[str] | None = None
+) -> tuple[Cuts, np.ndarray]:
+    """`make_cuts` for integer weights, (n_rows,) int64 or one for all; and which features have a bin for each value."""
     check_max_bin(max_bin)
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
     n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
-    weights = quantize_weight(ctx, raw.n_rows, weight)
-    if _can_sort(ctx, raw):
+    shares = _Shares.of(ctx, raw)
+    if shares.can_sort:
         lengths = _lengths(ctx, raw, weights)
-        tiles = _tiles(raw, max_bin, lengths)
-        parts = [_pick_by_sorting(ctx, raw, weights, n_bins, lengths, *tile).cuts() for tile in tiles]
+        tiles = _tiles(raw.n_features, shares, max_bin, lengths)
+        picks = [_pick_by_sorting(ctx, raw, weights, n_bins, lengths, *tile) for tile in tiles]
     else:
         source = raw.by_feature()
-        tiles = _tiles(raw, max_bin, np.zeros(0, np.int64))
-        parts = [_pick_by_counting(ctx, source, weights, n_bins, *tile).cuts() for tile in tiles]
-    n_cuts, minima, values = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
+        tiles = _tiles(raw.n_features, shares, max_bin, np.zeros(0, np.int64))
+        picks = [_pick_by_counting(ctx, source, weights, n_bins, *tile) for tile in tiles]
+    parts = [(*picked.cuts(), picked.all_kept) for picked in picks]
+    n_cuts, minima, values, all_kept = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
     is_categorical = np.array([kind == "c" for kind in feature_types or [""] * raw.n_features], np.bool_)
     cuts = Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing, is_categorical)
-    return _cut_at_codes(ctx, raw, cuts) if is_categorical.any() else cuts
+    return _cut_at_codes(ctx, raw, cuts) if is_categorical.any() else cuts, all_kept | is_categorical
 
 
 def _cut_at_codes(ctx: Context, raw: RawData, cuts: Cuts) -> Cuts:
@@ -172,7 +190,7 @@ def _range_of_codes(ctx: Context, raw: RawData, features: np.ndarray) -> tuple[n
     return low, high
 
 
-_NO_CUTS = (np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32))
+_NO_CUTS = (np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.float32), np.zeros(0, np.bool_))
 
 
 def check_max_bin(max_bin: int) -> None:
@@ -212,25 +230,35 @@ def keys_of_values(values: np.ndarray) -> np.ndarray:
     return np.where(bits > zero, zero - magnitude, zero + magnitude)
 
 
-def _can_sort(ctx: Context, raw: RawData) -> bool:
-    """Whether one worker holds all rows, and sorting them is cheaper than counting: the same answer everywhere."""
-    n_rows = np.array([raw.n_rows], np.int64)
-    all_rows, most_rows = ctx.comm.allreduce_sum(n_rows.copy())[0], ctx.comm.allreduce_max(n_rows)[0]
-    return bool(all_rows == most_rows and (all_rows <= _SORT_ROWS or isinstance(raw, SparseData)))
+class _Shares(NamedTuple):
+    """What the workers' shares are like together: the same answer on every worker, so that all take the same steps."""
+
+    can_sort: bool  # one worker holds all rows, and sorting them is cheaper than counting
+    is_sparse: bool  # whether the rows, or some of them, are
+    n_streamed: int  # values of the largest share that is read anew for every tile
+
+    @classmethod
+    def of(cls, ctx: Context, raw: RawData) -> "_Shares":
+        n_streamed = raw.n_rows * raw.n_features if raw.is_streamed else 0
+        is_sparse = isinstance(raw, SparseData) and raw.n_rows > 0
+        most_rows, sparse, n_streamed = ctx.comm.allreduce_max(np.array([raw.n_rows, is_sparse, n_streamed], np.int64))
+        all_rows = ctx.comm.allreduce_sum(np.array([raw.n_rows], np.int64))[0]
+        can_sort = all_rows == most_rows and (all_rows <= _SORT_ROWS or sparse)
+        return cls(bool(can_sort), bool(sparse), int(n_streamed))
 
 
-def _tiles(raw: RawData, max_bin: int, lengths: np.ndarray) -> list[tuple[int, int]]:
+def _tiles(n_features: int, shares: _Shares, max_bin: int, lengths: np.ndarray) -> list[tuple[int, int]]:
     """Ranges of features handled together, so that tables and buffers stay bounded; no lengths: by counting."""
     # Where each tile reads a source anew, tiles are wider; their tables still stay below the size of the page to come.
-    n_page = raw.n_rows * raw.n_features if raw.is_streamed else 0
+    n_page = shares.n_streamed
     if len(lengths):
         cost = np.maximum(lengths, 4 * np.minimum(lengths, max_bin))  # of its values, or of its slots
         # Every tile of sparse data looks at all entries; two bytes for each are not more than the page to come.
-        most = max(_TILE_VALUES // 2, -(-int(cost.sum()) // 2)) if isinstance(raw, SparseData) else _TILE_VALUES
+        most = max(_TILE_VALUES // 2, -(-int(cost.sum()) // 2)) if shares.is_sparse else _TILE_VALUES
         load = (np.cumsum(cost) - cost) // max(most, n_page // 2)
     else:
-        load = np.arange(raw.n_features) // max(1, max(_TILE_CELLS, n_page // 4) // (max(256, max_bin + 2) * 256))
-    edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), raw.n_features]
+        load = np.arange(n_features) // max(1, max(_TILE_CELLS, n_page // 4) // (max(256, max_bin + 2) * 256))
+    edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), n_features]
     return [(first, stop) for first, stop in pairwise(edges) if first < stop]
 
 

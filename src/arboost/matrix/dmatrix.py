@@ -15,6 +15,7 @@ import scipy.sparse
 
 from arboost.matrix import files, saved
 from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.agreement import agree
 from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories, recode
 from arboost.matrix.cuts import Cuts, check_max_bin, make_cuts
@@ -25,6 +26,7 @@ from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.card import make_card
+from arboost.runtime.comm import Comm
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError, type_name
 
@@ -145,8 +147,8 @@ class DMatrix:
         self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
         self._page: BinnedPage | None = None  # of a QuantileDMatrix, which keeps no `raw`
         # What is made on demand is put in place whole: threads that train on one matrix may make it side by side.
-        self._page_of_kind: tuple[tuple[int, bool, bool], BinnedPage] | None = None
-        self._cuts: tuple[int, Cuts] | None = None
+        self._page_of_kind: tuple[tuple[int, bool, bool, Comm], BinnedPage] | None = None
+        self._cuts: tuple[tuple[int, Comm], Cuts] | None = None
         self._sorted: SortedPage | None = None
         self._proposed_bins = 0  # of the trees that propose their own candidates; 0: there are none
 
@@ -172,7 +174,7 @@ class DMatrix:
         keep_sparse
             Whether features of sparse data that have few entries are kept by these.
         """
-        kind, kept = (max_bin, enable_bundle, keep_sparse), self._page_of_kind
+        kind, kept = (max_bin, enable_bundle, keep_sparse, ctx.comm), self._page_of_kind
         if kept is not None and kept[0] == kind:
             return kept[1]
         assert self.raw is not None
@@ -191,10 +193,10 @@ class DMatrix:
     def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
         """Where the bins begin and end: kept, whatever the page that is made of them looks like."""
         kept = self._cuts
-        if kept is None or kept[0] != max_bin:
+        if kept is None or kept[0] != (max_bin, ctx.comm):
             assert self.raw is not None
             cuts = make_cuts(ctx, self.raw, self.info.row_weight(), max_bin, self.feature_types)
-            kept = self._cuts = (max_bin, cuts)
+            kept = self._cuts = ((max_bin, ctx.comm), cuts)
         return kept[1]
 
     def sorted(self, ctx: Context, proposed_bins: int = 0) -> SortedPage:
@@ -207,6 +209,10 @@ class DMatrix:
                 )
             self._sorted = make_sorted(ctx, self.raw)
         return self._sorted
+
+    def agree(self, ctx: Context) -> None:
+        """Make sure that this share and those of all other workers are one data set; all must call this."""
+        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts)
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.
@@ -488,6 +494,8 @@ class DMatrix:
 class QuantileDMatrix(DMatrix):
     """Data for training with `tree_method="hist"`, stored as bins only: the user's data is not kept.
 
+    Workers that train together make theirs together: the bins are those of all their rows.
+
     Parameters
     ----------
     data, label, weight, base_margin, missing, silent, feature_names, feature_types, nthread
@@ -539,6 +547,7 @@ class QuantileDMatrix(DMatrix):
             feature_weights=feature_weights, enable_categorical=enable_categorical, data_split_mode=data_split_mode,
         )  # fmt: skip
         self._ref = None if ref is None else weakref.ref(ref)
+        self.agree(self._ctx)
         assert self.raw is not None
         if ref is not None:
             self._align_to(ref)

@@ -158,7 +158,7 @@ def make_binned(
     Parameters
     ----------
     ctx
-        Threads.
+        Threads and communicator: all workers have bins of the same type.
     raw
         The data. What a sparse matrix does not store is missing; what it stores is a value, 0 too.
     cuts
@@ -168,7 +168,8 @@ def make_binned(
     keep_sparse
         Whether features of sparse data that have few entries are kept by these: memory in proportion to the entries.
     """
-    cuts = replace(cuts, has_missing=cuts.has_missing | (raw.scan(ctx) < raw.n_rows))
+    is_missing = ctx.comm.allreduce_max((raw.scan(ctx) < raw.n_rows).astype(np.int64)) > 0
+    cuts = replace(cuts, has_missing=cuts.has_missing | is_missing)
     # The missing code must not be a bin of a feature that has missing values.
     is_small = int((cuts.n_bins + cuts.has_missing).max(initial=0)) <= 256
     dtype = np.dtype(np.uint8 if is_small else np.uint16)

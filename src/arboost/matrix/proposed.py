@@ -5,10 +5,14 @@ distinct values, and categorical ones, have the same bins whatever the weights a
 are from tree to tree; a feature always has room for as many bins as it may get, those at the end may be empty.
 """
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 
 from arboost.kernels.ops import bundle, rebin, summary
-from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, check_max_bin
+from arboost.matrix.adapt import RawData
+from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, check_max_bin, cut_at_weights
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage
 from arboost.runtime.context import Context
@@ -144,3 +148,34 @@ class ProposedPage(ProposedCuts):
         self._ctx.run_ranges(len(features), 1, rebin.bin_runs, *sources, *out)
         rows = page.words.view(page.bin_dtype)
         self._ctx.run_ranges(page.n_rows, _ROW_GRAIN, bundle.copy_to_rows, page.columns, rows)
+
+
+class CountedCuts:
+    """The cuts that `ProposedCuts` finds in sorted columns, found by counting: no worker has all rows to sort."""
+
+    def __init__(self, ctx: Context, raw: RawData, max_bin: int, feature_types: list[str] | None = None):
+        self._ctx, self._raw, self._max_bin = ctx, raw, max_bin
+        self._bounds, self._same_bins = cut_at_weights(ctx, raw, np.ones(1, np.int64), max_bin, feature_types)
+        self._cuts = self._bounds
+        self.propose(np.zeros(raw.n_rows, np.int64))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no weights can change the bins."""
+        return bool(self._same_bins.all())
+
+    def propose(self, weights: np.ndarray) -> None:
+        """Cut at the quantiles of all workers' weights, (n_rows,) int64 and not negative."""
+        all_values = self._bounds
+        found, _ = cut_at_weights(self._ctx, self._raw, weights, self._max_bin)
+        pieces = []
+        for f, ((a, b), (c, d)) in enumerate(zip(pairwise(all_values.ptr), pairwise(found.ptr), strict=True)):
+            # values that weigh nothing do not move the inner cuts, but lie within the outer ones
+            inner = all_values.values[a : b - 1] if self._same_bins[f] else found.values[c : d - 1]
+            pieces.append(np.append(inner, all_values.values[b - 1]))
+        ptr = np.append(0, np.cumsum([len(piece) for piece in pieces])).astype(np.int32)
+        self._cuts = replace(all_values, ptr=ptr, values=np.concatenate(pieces))
+
+    def cuts(self) -> Cuts:
+        """The cuts as they stand."""
+        return self._cuts

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from arboost.kernels.ops import expectile, sums
+from arboost.kernels.ops import expectile
 from arboost.kernels.ops import metric as rows
 from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -36,9 +37,9 @@ class MeanMetric(Metric):
                 f"label and prediction size not match for {self.name}: {label.size} labels, {pred.size} predictions; "
                 "hint: use merror or mlogloss for multi-class classification."
             )
-        n_entries = label.size
+        n_entries, may_lack = label.size, label.ndim > 1
         pred, label, weight = flatten_targets(pred, label, weight)
-        if n_entries and not label.size:
+        if may_lack and sums.count_rows(ctx, n_entries) and not sums.count_rows(ctx, label.size):
             return math.nan  # not one label: nothing is known
         return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
 

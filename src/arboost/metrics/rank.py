@@ -12,13 +12,14 @@ from typing import ClassVar
 import numpy as np
 
 from arboost.kernels.ops import rank as kernels
-from arboost.kernels.ops import sums
+from arboost.matrix import groups
 from arboost.matrix.groups import check_binary, check_group_weight, check_relevance
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.auc import AreaUnderPrecisionRecall, AreaUnderRoc
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
-from arboost.runtime import settings
+from arboost.runtime import settings, sums
+from arboost.runtime.comm import gather_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -73,6 +74,9 @@ class ListMetric(Metric):
 
     def evaluate_info(self, ctx: Context, pred: np.ndarray, info: MetaInfo) -> float:
         label, pred, group_ptr = _lists(self.name, pred, info)
+        if info.group_ptr is None:  # one list, of all workers' rows
+            label, pred = gather_rows(ctx.comm, label), gather_rows(ctx.comm, pred)
+            group_ptr, ctx = np.array([0, label.size], np.int64), ctx.alone()
         self._check_label(label)
         check_group_weight(info)
         n_groups = len(group_ptr) - 1
@@ -115,8 +119,8 @@ class Ndcg(ListMetric):
         check_relevance(label, self.ndcg_exp_gain)
 
     def _ideal(self, ctx: Context, label: np.ndarray, group_ptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        discount = kernels.discounts(ctx, group_ptr, self.top)
-        return kernels.inverse_ideal_dcg(ctx, label, group_ptr, discount, self.top, self.ndcg_exp_gain), discount
+        discount = groups.discounts(ctx, group_ptr, self.top)
+        return groups.inverse_ideal_dcg(ctx, label, group_ptr, discount, self.top, self.ndcg_exp_gain), discount
 
 
 @register
@@ -182,11 +186,11 @@ class GroupedAreaUnderRoc(AreaUnderRoc):
         label, pred, group_ptr = _lists(self.name, pred, info)
         check_group_weight(info)
         areas = np.empty(len(group_ptr) - 1)
-        grain = kernels.group_grain(len(areas), len(label))
+        grain = groups.group_grain(len(areas), len(label))
         ctx.run_ranges(len(areas), grain, _fill_ordered_pairs, pred, label, group_ptr, areas)
         if info.weight is not None:
             areas[(info.weight == 0.0) & ~np.isnan(areas)] = 0.0
-        return _mean_area(self.name, areas)
+        return _mean_area(self.name, gather_rows(ctx.comm, areas))
 
 
 @register
@@ -204,10 +208,10 @@ class GroupedAreaUnderPrecisionRecall(AreaUnderPrecisionRecall):
         spans = list(itertools.pairwise(group_ptr.tolist()))
         weight = np.ones(len(spans)) if info.weight is None else info.weight
         areas = [
-            self._evaluate_binary(ctx, pred[a:b], label[a:b], None) if w > 0.0 and b > a else math.nan
+            self._evaluate_binary(ctx.alone(), pred[a:b], label[a:b], None) if w > 0.0 and b > a else math.nan
             for (a, b), w in zip(spans, weight, strict=True)
         ]
-        return _mean_area(self.name, np.array(areas))
+        return _mean_area(self.name, gather_rows(ctx.comm, np.array(areas, np.float64)))
 
 
 def _fill_ordered_pairs(

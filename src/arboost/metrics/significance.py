@@ -6,6 +6,7 @@ import numpy as np
 
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
+from arboost.runtime.comm import gather_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -41,6 +42,8 @@ class MedianSignificance(Metric):
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
         label, pred = require_label(label, self.name).reshape(-1), as_float32(pred).reshape(-1)
+        label, pred = gather_rows(ctx.comm, label), gather_rows(ctx.comm, pred)  # one order of all workers' rows
+        weight = None if weight is None else gather_rows(ctx.comm, weight)
         if pred.size != label.size:
             raise XGBoostError(f"{self.name} needs one prediction a row: {pred.size} predictions, {label.size} labels.")
         n_top = int(np.float32(self.ratio) * np.float32(pred.size)) or pred.size

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from arboost.kernels.ops import sums, survival
+from arboost.kernels.ops import survival
 from arboost.matrix.meta import MetaInfo
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.metrics.elementwise import mean_over_rows
 from arboost.params.resolve import LearnerParams
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -23,6 +24,7 @@ class CoxLogLoss(Metric):
     base_name = "cox-nloglik"
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        ctx.refuse_workers(self.name, "a row's risk set is among all rows. Evaluate it on one machine.")
         label = require_label(label, self.name)
         pred = as_float32(pred).reshape(-1)
         if label.ndim != 1 or len(pred) != len(label):

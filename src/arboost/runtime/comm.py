@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import WorkerError, XGBoostError
 
 
 class Comm(Protocol):
@@ -37,7 +37,7 @@ class Comm(Protocol):
         """What worker `root` gave; the others' is not looked at."""
 
     def abort(self, reason: str) -> None:
-        """This worker gives up: the others' next call raises XGBoostError with the reason."""
+        """This worker gives up: the others' next call raises WorkerError with the reason."""
 
 
 class LocalComm:
@@ -74,7 +74,7 @@ class ThreadComm:
         self._group, self.rank, self.world_size = group, rank, len(group.given)
 
     @classmethod
-    def make(cls, world_size: int, timeout: float = 120.0) -> "list[ThreadComm]":
+    def make(cls, world_size: int, timeout: float = 600.0) -> "list[ThreadComm]":
         """The communicators of a group, one for each thread."""
         group = _Group(world_size, timeout)
         return [cls(group, rank) for rank in range(world_size)]
@@ -114,6 +114,7 @@ class _Group:
         self._kinds: list[tuple] = [()] * world_size
         self._barrier = threading.Barrier(world_size, timeout=timeout)
         self._reason = "a worker does not answer"
+        self._lock = threading.Lock()
 
     def exchange(self, rank: int, kind: tuple, data: Any) -> list[Any]:
         """What all workers give, by rank; `kind` must be the same for all."""
@@ -122,18 +123,47 @@ class _Group:
         found, kinds = list(self.given), list(self._kinds)
         self._wait()  # nobody gives anything new before all have taken this
         if len(set(kinds)) > 1:
-            raise XGBoostError(f"workers are out of step: {', '.join(map(str, kinds))}")
+            raise WorkerError(f"workers are out of step: {', '.join(map(str, kinds))}")
         return found
 
     def _wait(self) -> None:
         try:
             self._barrier.wait()
         except threading.BrokenBarrierError:
-            raise XGBoostError(self._reason) from None
+            raise WorkerError(self._reason) from None
 
     def abort(self, reason: str) -> None:
-        self._reason = reason
-        self._barrier.abort()
+        """Break the barrier; the first reason stands, later ones only follow from it."""
+        with self._lock:
+            if not self._barrier.broken:
+                self._reason = reason
+                self._barrier.abort()
+
+
+def rows_before(comm: Comm, n_rows: int) -> int:
+    """Rows of the workers with a lower rank: where the ids of this worker's rows begin."""
+    counts = [int.from_bytes(data, "little") for data in comm.allgather(n_rows.to_bytes(8, "little"))]
+    return sum(counts[: comm.rank])
+
+
+def gather_rows(comm: Comm, rows: np.ndarray) -> np.ndarray:
+    """The rows of all workers, those of rank 0 first: as one machine would hold them; alone, the very array."""
+    if comm.world_size == 1:
+        return rows
+    parts = comm.allgather(np.ascontiguousarray(rows).tobytes())
+    return np.frombuffer(bytearray().join(parts), rows.dtype).reshape(-1, *rows.shape[1:])
+
+
+def in_turn(comm: Comm, values: np.ndarray, work: Callable[[np.ndarray], None]) -> np.ndarray:
+    """`values` after work(values), which changes them in place, on one worker after the other, from rank 0 on.
+
+    For what has an order: sums of floats that go on where the worker before has stopped.
+    """
+    for rank in range(comm.world_size):
+        if rank == comm.rank:
+            work(values)
+        values[...] = np.frombuffer(comm.broadcast(values.tobytes(), rank), values.dtype).reshape(values.shape)
+    return values
 
 
 class _Current(threading.local):
@@ -162,8 +192,11 @@ def using(comm: Comm) -> Iterator[None]:
         _local.comm = before
 
 
-def run_workers(world_size: int, work: Callable[[Comm], Any], timeout: float = 120.0) -> list[Any]:
-    """[work(comm) for every worker], each in a thread of its own; the first error is raised when all have ended."""
+def run_workers(world_size: int, work: Callable[[Comm], Any], timeout: float = 600.0) -> list[Any]:
+    """[work(comm) for every worker], each in a thread of its own.
+
+    An error is raised when all have ended: the one that made the others give up.
+    """
     comms = ThreadComm.make(world_size, timeout)
     results: list[Any] = [None] * world_size
     errors: list[BaseException] = []
@@ -181,5 +214,5 @@ def run_workers(world_size: int, work: Callable[[Comm], Any], timeout: float = 1
     for thread in threads:
         thread.join()
     if errors:
-        raise errors[0]
+        raise min(errors, key=lambda error: isinstance(error, WorkerError))
     return results

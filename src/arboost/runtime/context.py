@@ -4,13 +4,13 @@ import functools
 import numbers
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from arboost.runtime import comm as comms
 from arboost.runtime import pool, settings
-from arboost.runtime.comm import Comm
+from arboost.runtime.comm import Comm, LocalComm
 from arboost.runtime.errors import XGBoostError
 
 MIN_THREAD_LIMIT = 64  # threads that may be asked for on any machine, tests of few cores included
@@ -25,6 +25,20 @@ class Context:
     seed: int = 0
     verbosity: int = 1
     comm: Comm = field(default_factory=comms.current)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether all rows are here: what this process has sorted or bundled holds for the whole data."""
+        return self.comm.world_size == 1
+
+    def alone(self) -> "Context":
+        """The same for work on rows that have been gathered: no other worker is asked."""
+        return self if self.is_alone else replace(self, comm=LocalComm())
+
+    def refuse_workers(self, what: str, advice: str) -> None:
+        """Raise XGBoostError, on every worker, where `what` needs all rows on one machine and there are others."""
+        if not self.is_alone:
+            raise XGBoostError(f"{what} is not for several workers, there are {self.comm.world_size}: {advice}")
 
     def run_ranges(self, n: int, grain: int, kernel: Callable, *args: Any) -> list[Any]:
         """kernel(*args, start, stop) over spans of range(n) on this context's threads."""

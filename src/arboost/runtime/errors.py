@@ -7,6 +7,10 @@ class XGBoostError(ValueError):
     """Bad input, bad parameter or bad state. A ValueError, as in XGBoost."""
 
 
+class WorkerError(XGBoostError):
+    """What a worker is told when another has given up, does not answer or does something else."""
+
+
 class ModelFileError(XGBoostError):
     """A model file that is truncated, corrupted or not a model; the message names the field."""
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from arboost.kernels.ops import rebin
 from arboost.levels.quantize import QuantizedGradients
-from arboost.matrix.adapt import SparseData
+from arboost.matrix.adapt import RawData
 from arboost.matrix.page import make_binned
-from arboost.matrix.proposed import ProposedCuts, ProposedPage
+from arboost.matrix.proposed import CountedCuts, ProposedCuts, ProposedPage
 from arboost.matrix.sorted import SortedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
@@ -27,12 +27,12 @@ class ApproxGrower:
     Parameters
     ----------
     ctx
-        Threads.
+        Threads and communicator.
     columns
-        The data as sorted columns.
+        The data as sorted columns; None where other workers have rows too, and candidates are found by counting.
     raw
-        The same data by rows, where it is sparse: it is binned anew at other candidates, in memory that is
-        proportional to its entries. None: a page is kept, and its bins are overwritten.
+        The same data by rows, where it is sparse or there are no columns: it is binned anew at other candidates, in
+        memory that is proportional to its entries. None: a page is kept, and its bins are overwritten.
     params
         Parameters of the trees.
     feature_types, feature_weights, feature_names
@@ -42,8 +42,8 @@ class ApproxGrower:
     def __init__(
         self,
         ctx: Context,
-        columns: SortedPage,
-        raw: SparseData | None,
+        columns: SortedPage | None,
+        raw: RawData | None,
         params: TreeParams,
         feature_types: list[str] | None = None,
         feature_weights: np.ndarray | None = None,
@@ -51,9 +51,15 @@ class ApproxGrower:
     ):
         self._ctx = ctx
         self._raw, self._params, self._features = raw, params, (feature_weights, feature_names)
-        self._weights = np.zeros(columns.n_rows, np.int64)
-        kind = ProposedCuts if raw is not None else ProposedPage
-        self._proposed = kind(ctx, columns, count_bins(params), feature_types, feature_names)
+        self._proposed: ProposedCuts | CountedCuts
+        if columns is None:
+            assert raw is not None
+            self._weights = np.zeros(raw.n_rows, np.int64)
+            self._proposed = CountedCuts(ctx, raw, count_bins(params), feature_types)
+        else:
+            self._weights = np.zeros(columns.n_rows, np.int64)
+            kind = ProposedCuts if raw is not None else ProposedPage
+            self._proposed = kind(ctx, columns, count_bins(params), feature_types, feature_names)
         self._grower = self._make_grower()
 
     def _make_grower(self) -> HistogramGrower:
@@ -95,7 +101,7 @@ class ApproxGrower:
         return self._grower.leaf_rows(grown)
 
     def _weigh_rows(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> bool:
-        """Take the rows' weights from the gradients; whether any is another than in the last tree."""
+        """Take the rows' weights from the gradients; whether any, on any worker, is another than in the last tree."""
         n_rows, shift = len(self._weights), int(gradients.packings[0, 0])
         chosen = _EVERY_ROW
         if sampled is not None:
@@ -103,4 +109,5 @@ class ApproxGrower:
             chosen[sampled] = 1
         mask = (1 << shift) - 1 if shift else -1
         args = (gradients.planes[-1], mask, chosen, self._weights)
-        return any(self._ctx.run_ranges(n_rows, _GRAIN, rebin.weigh_rows, *args))
+        changed = any(self._ctx.run_ranges(n_rows, _GRAIN, rebin.weigh_rows, *args))
+        return bool(self._ctx.comm.allreduce_max(np.array([changed], np.int64))[0])

@@ -3,7 +3,6 @@
 import gc
 import inspect
 import itertools
-import types
 import weakref
 
 import numpy as np
@@ -132,7 +131,8 @@ def test_few_passes_even_with_many_features(by_sorting):
     n_tiles = {
         is_streamed: len(
             cuts_module._tiles(
-                types.SimpleNamespace(n_rows=n_rows, n_features=500, is_streamed=is_streamed),
+                500,
+                cuts_module._Shares(by_sorting, False, 500 * n_rows if is_streamed else 0),
                 256,
                 np.full(500 if by_sorting else 0, n_rows),
             )

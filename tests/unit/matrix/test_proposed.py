@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from arboost.matrix.adapt import adapt
 from arboost.matrix.cuts import make_cuts
 from arboost.matrix.page import make_binned
-from arboost.matrix.proposed import ProposedPage
+from arboost.matrix.proposed import CountedCuts, ProposedCuts, ProposedPage
 from arboost.matrix.sorted import make_sorted
+from arboost.runtime.comm import run_workers
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from naive_approx import bins_of, most_bins
@@ -114,3 +115,30 @@ def test_empty_features():
     page = make_proposed(X, 4).page
     assert page.n_bins.tolist() == [1, 4, 1]
     assert (page.columns[[0, 2]] == page.missing_code).all()
+
+
+@pytest.mark.parametrize("max_bin", [5, 64, 256])
+@pytest.mark.parametrize("weigh", ["some", "none", "hardly any"])
+def test_workers_count_the_cuts_of_sorted_columns(weigh, max_bin):
+    """Values of no weight, codes, few and no values included; the smallest and the largest weigh nothing."""
+    rng = np.random.default_rng(max_bin)
+    n = 700
+    X = rng.normal(size=(n, 5)).astype(np.float32)
+    X[:, 1], X[:, 2], X[:, 3] = np.round(X[:, 1]), rng.integers(0, 9, n), np.nan
+    X[rng.random(n) < 0.2, 4] = np.nan
+    types = ["q", "q", "c", "q", "q"]
+    weights = rng.integers(0, 1 << 20, n) * (rng.random(n) < {"some": 0.7, "none": 0.0, "hardly any": 0.01}[weigh])
+    weights[[X[:, 0].argmin(), X[:, 0].argmax()]] = 0
+    alone = ProposedCuts(Context(), make_sorted(Context(), adapt(X, None)), max_bin, types)
+    alone.propose(weights)
+    ends = [0, 0, 150, n]
+
+    def work(comm):
+        rows = slice(ends[comm.rank], ends[comm.rank + 1])
+        counted = CountedCuts(Context(), adapt(X[rows], None), max_bin, types)
+        counted.propose(weights[rows])
+        return counted.is_fixed, counted.cuts()
+
+    for is_fixed, cuts in run_workers(3, work):
+        assert is_fixed == alone.is_fixed
+        assert cuts.digest == alone.cuts().digest

@@ -8,8 +8,9 @@ import pytest
 
 import pages
 from arboost.levels.quantize import quantize
-from arboost.runtime.comm import LocalComm
+from arboost.runtime.comm import LocalComm, current, gather_rows, in_turn, rows_before, run_workers, using
 from arboost.runtime.context import Context
+from arboost.runtime.errors import WorkerError, XGBoostError
 from naive_matrix import BarrierComm
 
 
@@ -44,3 +45,80 @@ def test_workers_agree_on_the_scale_of_gradients(kind):
     for i, whole in enumerate(pages.unpack(alone)):
         assert list(chain.from_iterable(pages.unpack(part)[i] for part in parts)) == whole
     assert totals == [alone.total(Context(), None)] * 3
+
+
+def test_rows_in_the_order_of_workers():
+    sizes = [2, 0, 3]
+
+    def work(comm):
+        first = rows_before(comm, sizes[comm.rank])
+        rows = np.arange(first, first + sizes[comm.rank], dtype=np.float32)
+        table = gather_rows(comm, np.stack([rows, -rows], axis=1))
+        gathered = gather_rows(comm, rows)
+        gathered[0] = 7.0  # nobody else's
+        return first, table.tolist(), gathered.tolist()
+
+    table = [[i, -i] for i in range(5)]
+    assert run_workers(3, work) == [(first, table, [7, 1, 2, 3, 4]) for first in (0, 2, 2)]
+    rows = np.arange(3)
+    assert gather_rows(LocalComm(), rows) is rows
+    assert rows_before(LocalComm(), 5) == 0
+
+
+def test_floats_are_added_in_one_order():
+    """What one machine gets, to the bit: a tree of partial sums would not."""
+    values = np.random.default_rng(0).normal(size=(4, 25)) * 10.0 ** np.arange(25)
+
+    def add(total, part):
+        for value in part:
+            total += value
+
+    alone = np.zeros(1)
+    add(alone, values.ravel())
+    found = run_workers(4, lambda comm: in_turn(comm, np.zeros(1), lambda so_far: add(so_far, values[comm.rank])))
+    assert [total.tolist() for total in found] == [alone.tolist()] * 4
+
+
+def test_who_is_out_of_step_is_told():
+    def work(comm):
+        with pytest.raises(WorkerError, match="out of step"):
+            comm.allreduce_sum(np.zeros(2 + (comm.rank == 1), np.int64))
+        with pytest.raises(WorkerError, match="out of step"):
+            comm.broadcast(b"", 0) if comm.rank else comm.allgather(b"")
+        with pytest.raises(TypeError, match="integers, not float64"):
+            comm.allreduce_sum(np.zeros(2))
+
+    run_workers(3, work)
+
+
+def test_the_first_error_is_the_one_that_is_raised():
+    def work(comm):
+        if comm.rank == 1:
+            raise ZeroDivisionError("mine")
+        comm.allgather(b"")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        run_workers(3, work)
+
+
+def test_a_worker_for_the_length_of_a_block():
+    assert isinstance(current(), LocalComm)
+    other = LocalComm()
+    with using(other):
+        assert current() is other
+        assert Context().comm is other
+    assert current() is not other
+
+
+def test_what_needs_one_machine():
+    Context().refuse_workers("this", "use that.")
+    assert Context().alone() == Context()
+
+    def work(comm):
+        ctx = Context()
+        assert ctx.alone().is_alone
+        with pytest.raises(XGBoostError, match="this is not for several workers, there are 2: use that"):
+            ctx.refuse_workers("this", "use that.")
+        return ctx.is_alone
+
+    assert run_workers(2, work) == [False, False]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu.round import leaf_quantile, sums
+from arboost.kernels.cpu.round import leaf_quantile
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 
 ALL_ROWS = np.empty(0, np.int32)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import naive_rank as naive
 from arboost.kernels.cpu.round import rank
+from arboost.matrix import groups
 from arboost.runtime.context import Context
 from pages import compiled
 
@@ -29,17 +30,17 @@ def test_rows_are_sorted_by_falling_value_and_inversions_are_counted(rows):
 
 
 def test_discounts_are_one_over_log2():
-    got = rank.discounts(ONE, np.array([0, 3, 1003]), 2**32 - 1)
+    got = groups.discounts(ONE, np.array([0, 3, 1003]), 2**32 - 1)
     np.testing.assert_allclose(got, 1.0 / np.log2(np.arange(1000) + 2.0), rtol=1e-15)
     assert got[0] == 1.0
-    assert len(rank.discounts(ONE, np.array([0, 3, 1003]), 10)) == 10
+    assert len(groups.discounts(ONE, np.array([0, 3, 1003]), 10)) == 10
 
 
 @given(lists, st.sampled_from([1, 3, 100]), st.booleans())
 def test_ideal_dcg_is_that_of_the_sorted_labels(rows, top, exp_gain):
     _, label = columns(rows)
     ptr = np.array([0, len(label) // 2, len(label)])
-    got = rank.inverse_ideal_dcg(ONE, label, ptr, rank.discounts(ONE, ptr, 1000), top, exp_gain)
+    got = groups.inverse_ideal_dcg(ONE, label, ptr, groups.discounts(ONE, ptr, 1000), top, exp_gain)
     for q, part in enumerate((label[: ptr[1]], label[ptr[1] :])):
         ideal = naive.dcg(part, naive.ranking(part), top, exp_gain)
         np.testing.assert_allclose(got[q], 1.0 / ideal if ideal else 0.0, rtol=1e-13)
@@ -51,9 +52,9 @@ def test_list_scores(rows, top, empty_is_zero):
     scores, label = columns(rows)
     binary = (label > 2).astype(np.float32)
     ptr = np.array([0, len(label)])
-    discount = rank.discounts(ONE, ptr, 1000)
+    discount = groups.discounts(ONE, ptr, 1000)
     for kind, name, y in ((rank.NDCG, "ndcg", label), (rank.MAP, "map", binary), (rank.PRECISION, "pre", binary)):
-        ideal = rank.inverse_ideal_dcg(ONE, y, ptr, discount, top, True)
+        ideal = groups.inverse_ideal_dcg(ONE, y, ptr, discount, top, True)
         values = np.empty(1)
         chosen = np.array([kind, top, not empty_is_zero, True], np.int64)
         rank.list_scores(scores, y, ptr, ideal, discount, chosen, values, 0, 1)
@@ -95,7 +96,7 @@ def test_bias_is_a_power_of_the_cost_over_the_first():
 def test_positions_are_summed_over_groups():
     ptr = np.array([0, 3, 3, 8])
     cost = np.random.default_rng(0).random((2, 8))
-    got = np.empty((2, 4))
+    got = np.zeros((2, 4))
     rank.sum_positions(ptr, cost, got, 0, 4)
     expected = np.zeros((2, 5))
     expected[:, :3] += cost[:, :3]

@@ -66,6 +66,8 @@ def split_rows(page, extra, nodes, batch, rows, in_order, pieces, start, stop):
         i = batch[b]
         node = nodes[i]
         n = node.stop - node.start
+        if n == 0:  # its rows are all on other workers
+            rows.n_left[b] = 0
         lo, hi = clip(start - first, n), clip(stop - first, n)
         first += n
         if lo >= hi:

@@ -145,3 +145,43 @@ def weighted_leaf_quantiles(rows, leaf_ptr, label, margin, weight, unit, alpha, 
             prefix |= chosen << shift
             mask |= uint32(255) << shift
         values[leaf] = _value_of(prefix)
+
+
+# ---- the same steps one by one, for leaves whose rows lie on several workers ----
+
+
+@kernel
+def fill_keys(rows, leaf_ptr, label, margin, keys, start, stop):
+    """keys (OUT) of the residuals of leaves start..stop."""
+    _fill_keys(rows, label, margin, keys, uint64(leaf_ptr[start]), uint64(leaf_ptr[stop]))
+
+
+@kernel
+def count_digits(rows, leaf_ptr, keys, weight, prefix, step, counts, start, stop):
+    """counts[leaf, digit] (OUT) += (1, weight) of the leaf's keys that begin with prefix, by their next eight bits.
+
+    A weight of one value is that of all rows.
+    """
+    shift = uint32(24 - 8 * step)
+    mask = uint32(uint64(_ALL) << uint64(32 - 8 * step))
+    for leaf in range(start, stop):
+        for i in range(uint64(leaf_ptr[leaf]), uint64(leaf_ptr[leaf + 1])):
+            if keys[i] & mask == prefix[leaf]:
+                digit = uint64((keys[i] >> shift) & uint32(255))
+                counts[leaf, digit, 0] += 1
+                counts[leaf, digit, 1] += weight[_row_at(rows, i) if weight.shape[0] > 1 else uint64(0)]
+
+
+@kernel
+def next_keys(leaf_ptr, keys, chosen, above, start, stop):
+    """above[leaf] (OUT) = the smallest of the leaf's keys above the chosen one."""
+    for leaf in range(start, stop):
+        first, last = uint64(leaf_ptr[leaf]), uint64(leaf_ptr[leaf + 1])
+        above[leaf] = int64(_next_above(keys, first, last, uint32(chosen[leaf])))
+
+
+@kernel
+def values_of_keys(keys, values, start, stop):
+    """values (OUT): the float32 whose keys these are."""
+    for i in range(start, stop):
+        values[i] = _value_of(keys[i])

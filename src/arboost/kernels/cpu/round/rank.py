@@ -7,8 +7,6 @@ with the higher label and delta, held fixed, says how much the metric would chan
 (Burges 2010, From RankNet to LambdaRank to LambdaMART).
 """
 
-from typing import Any
-
 import numpy as np
 from numba import float32, float64, int64, uint32, uint64
 
@@ -20,9 +18,8 @@ NDCG, MAP, PAIRWISE = 0, 1, 2  # what `delta` measures
 PRECISION = 2  # of the metrics, instead of PAIRWISE
 
 # entries of the `settings` of gradients (int64)
-KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, N_SETTINGS = range(8)
+KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, FIRST_ROW, N_SETTINGS = range(9)
 
-GRAIN = 1024  # rows below which a second thread does not pay
 _LN2 = 0.6931471805599453
 _NAN = float("nan")
 _MIN_SCORE_DISTANCE = 0.01  # added to a distance of scores before it divides
@@ -131,28 +128,6 @@ def invert_ideal_dcg(label, group_ptr, discount, top, exp_gain, values, start, s
         for i in range(n if n < uint64(top) else uint64(top)):
             ideal += _gain(label[first + (keys[0, i] & uint64(_ROW_MASK))], exp_gain) * discount[i]
         values[q] = 1.0 / ideal if ideal > 0.0 else 0.0
-
-
-def group_grain(n_groups: int, n_rows: int) -> int:
-    """Groups that hold about `GRAIN` rows."""
-    return max(1, GRAIN * n_groups // max(n_rows, 1))
-
-
-def discounts(ctx: Any, group_ptr: np.ndarray, top: int) -> np.ndarray:
-    """1 / log2(rank + 2) for every rank that a document of these groups can have, up to `top` of them."""
-    discount = np.empty(min(int(np.diff(group_ptr).max(initial=0)), top))
-    ctx.run_ranges(len(discount), 65_536, fill_discounts, discount)
-    return discount
-
-
-def inverse_ideal_dcg(
-    ctx: Any, label: np.ndarray, group_ptr: np.ndarray, discount: np.ndarray, top: int, exp_gain: bool
-) -> np.ndarray:
-    """One over the largest DCG of each group's `top` first ranks; 0 where nothing is relevant."""
-    values = np.empty(len(group_ptr) - 1)
-    grain = group_grain(len(values), len(label))
-    ctx.run_ranges(len(values), grain, invert_ideal_dcg, label, group_ptr, discount, top, exp_gain, values)
-    return values
 
 
 # ---- gradients ----
@@ -338,7 +313,7 @@ def _pair_at_random(label, first, n, inverse_ideal, by_distance, discount, setti
             same_first, same_last = _same_label(work[_LABEL], sorted_ranks, at, n)
         if same_last - same_first == n:
             break
-        row = first + (keys[1, at] & uint64(_ROW_MASK))
+        row = uint64(settings[FIRST_ROW]) + first + (keys[1, at] & uint64(_ROW_MASK))  # its id among all workers
         for k in range(n_draws):
             place = _draw_partner(uint64(settings[KEY]), row * n_draws + k, same_first, same_last, n)
             places[0, 0] = sorted_ranks[place]
@@ -391,9 +366,9 @@ def lambda_gradients(margin, label, group_ptr, per_group, discount, settings, bi
 
 @kernel
 def sum_positions(group_ptr, cost, sums, start, stop):
-    """sums[:, p] (OUT) = cost of the rows at position p of their groups, added in the order of the groups."""
+    """sums[:, p] (IN/OUT) += cost of the rows at position p of their groups, added in the order of the groups."""
     for p in range(uint64(start), uint64(stop)):
-        plus, minus = 0.0, 0.0
+        plus, minus = sums[0, p], sums[1, p]
         for q in range(uint64(group_ptr.shape[0] - 1)):
             row = uint64(group_ptr[q]) + p
             if row < uint64(group_ptr[q + uint64(1)]):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arboost.kernels.cpu.round import sums
+from arboost.runtime import sums
 from arboost.runtime.context import Context
 
 ONE = Context(n_threads=1)
