@@ -70,6 +70,7 @@ def same_output(shown: str, printed: str) -> bool:
 
 def run_page(page: Path) -> None:
     """Execute a page's blocks; an error, or output other than the page shows, ends the process with its place."""
+    sys.path.insert(0, "")  # modules that a page writes are found, as in a session of the reader
     namespace = {"__name__": "__main__"}
     for block in blocks_of(page):
         place = f"{page.name}:{block.line}"
