@@ -24,6 +24,7 @@ from arboost.callback import (
     ProgressBar,
     TrainingCallback,
 )
+from arboost.losses import ScalarLoss
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
@@ -110,7 +111,7 @@ def train(
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
-    if obj is not None and not callable(obj):
+    if not (obj is None or callable(obj) or isinstance(obj, ScalarLoss)):
         raise TypeError(f"obj must be a function (margins, dtrain) -> (gradient, hessian), got {obj!r}.")
     watched = _checked_evals(evals)
     container = CallbackContainer(
