@@ -76,7 +76,9 @@ def draw(results: dict[str, list[tuple[int, float]]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(results), figsize=(3.4 * len(results), 3.2), layout="constrained", squeeze=False, sharey=True)
+    figure, axes = pyplot.subplots(
+        1, len(results), figsize=(3.4 * len(results), 3.2), layout="constrained", squeeze=False, sharey=True
+    )
     for ax, (name, points) in zip(axes[0], results.items()):
         x, ms = np.array(points).T
         power = -1 if name == "threads" else 1

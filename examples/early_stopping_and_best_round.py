@@ -15,7 +15,13 @@ params = {"objective": "count:poisson", "max_depth": 5, "eta": 0.2, "eval_metric
 scores = {}
 stop = xgb.callback.EarlyStopping(rounds=10, save_best=True)  # keeps the rounds up to the best one
 model = xgb.train(
-    params, train, 500, evals=[(train, "train"), (valid, "valid")], evals_result=scores, callbacks=[stop], verbose_eval=False
+    params,
+    train,
+    500,
+    evals=[(train, "train"), (valid, "valid")],
+    evals_result=scores,
+    callbacks=[stop],
+    verbose_eval=False,
 )
 print(f"{len(scores['valid']['rmse'])} rounds trained, {model.num_boosted_rounds()} kept, rmse {model.best_score:.1f}")
 assert model.num_boosted_rounds() == model.best_iteration + 1

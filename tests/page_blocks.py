@@ -15,7 +15,7 @@ from pathlib import Path
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NOT_RUN = re.compile(r"(pip|make|git|docker|source|cd) ")  # these set a machine up; tests of their own cover them
 _RUN = re.compile(r"(arboost|python) |cat \S+ \| arboost ")
-_SNIPPET = '--8<--'  # a file put in by the site generator: scripts of examples/ are run by their own test
+_SNIPPET = "--8<--"  # a file put in by the site generator: scripts of examples/ are run by their own test
 
 
 @dataclass(frozen=True)
