@@ -1,6 +1,6 @@
 """Combination features: which leaf a row falls into, one-hot, as input of a logistic regression.
 
-Each tree becomes a categorical feature whose values are its leaves: combinations of conditions that the trees have found.
+Each tree becomes a categorical feature whose values are its leaves: combinations of conditions that the trees found.
 The regression is cheap to refit every hour while the trees are kept (He et al., 2014, click prediction). Trees and
 regression learn from different rows, else the regression trusts leaves that the trees made for just these rows.
 """

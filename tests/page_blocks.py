@@ -81,7 +81,8 @@ def run_page(page: Path) -> None:
             with contextlib.redirect_stdout(out):
                 exec(code, namespace)
         else:
-            ran = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], capture_output=True, text=True)
+            shell = ["bash", "-euo", "pipefail", "-c", block.text]
+            ran = subprocess.run(shell, capture_output=True, text=True, check=False)
             if ran.returncode:
                 raise SystemExit(f"{place}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}")
             out.write(ran.stdout)
