@@ -15,7 +15,6 @@ from pathlib import Path
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NOT_RUN = re.compile(r"(pip|make|git|docker|source|cd) ")  # these set a machine up; tests of their own cover them
 _RUN = re.compile(r"(arboost|python) |cat \S+ \| arboost ")
-_SNIPPET = "--8<--"  # a file put in by the site generator: scripts of examples/ are run by their own test
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def blocks_of(page: Path) -> list[Block]:
         if language == "text" and found and not text[end : match.start()].strip():
             last = found.pop()
             found.append(Block(last.language, last.text, last.line, body))
-        elif language == "python" and not body.startswith(_SNIPPET):
+        elif language == "python":
             found.append(Block(language, body, line))
         elif language == "sh":
             found.append(Block(language, _commands(body, page, line), line))

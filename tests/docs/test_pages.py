@@ -31,7 +31,8 @@ def run_page(page, folder):
     paths = os.pathsep.join([str(programs), os.environ["PATH"]])
     return subprocess.run(
         [sys.executable, "-W", "ignore", page_blocks.__file__, str(page)],
-        env=os.environ | {"PATH": paths, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100"},
+        env=os.environ
+        | {"PATH": paths, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
         cwd=work,
         capture_output=True,
         text=True,
@@ -53,7 +54,7 @@ def test_the_runner_finds_blocks_and_outputs(tmp_path):
     page.write_text(
         "```python\nx = 1\n```\n\ntext\n\n```python\nprint(x)\n```\n\n```text\n1\n```\n\n"
         "```sh\npip install arboost\narboost --version\n```\n\n```toml\neta = 1\n```\n\n"
-        '```python\n--8<-- "examples/a.py"\n```\n'
+        '``` { .python }\n--8<-- "examples/a.py"\n```\n'  # scripts of the gallery have a test of their own
     )
     assert blocks_of(page) == [
         Block("python", "x = 1\n", 2),

@@ -101,3 +101,10 @@ def test_the_reference_shows_the_public_names(site):
         if inspect.isclass(found := getattr(arboost, name)) or inspect.isfunction(found)
     }
     assert len(public) > 15 and public <= shown, public - shown
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if not urlsplit(link).scheme]
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / link).exists()] == []
