@@ -1,7 +1,8 @@
 """Code blocks of Markdown pages, and a process that runs a page's blocks in order, as a reader would.
 
 Run as a program: `python page_blocks.py PAGE` executes the page in the current folder. Python blocks share one
-namespace; a ```sh block is run by bash; a ```text block that follows a block at once is what that block prints.
+namespace; a ```sh block is run by bash; a ```toml block with a title is written to the file it names; a ```text block
+that follows a block at once is what that block prints.
 """
 
 import contextlib
@@ -12,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_TITLE = re.compile(r'title="([^"]+)"')
 _NOT_RUN = re.compile(r"(pip|make|git|docker|source|cd) ")  # these set a machine up; tests of their own cover them
 _RUN = re.compile(r"(arboost|python) |cat \S+ \| arboost ")
 
@@ -25,6 +27,7 @@ class Block:
     text: str
     line: int
     output: str | None = None
+    name: str = ""  # of a file
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -33,9 +36,9 @@ def blocks_of(page: Path) -> list[Block]:
     found: list[Block] = []
     end = -1
     for match in _FENCE.finditer(text):
-        indent, language, body = match.groups()
+        indent, language, rest, body = match.groups()
         body = re.sub(f"^{indent}", "", body, flags=re.MULTILINE)
-        line = text.count("\n", 0, match.start(3)) + 1
+        line = text.count("\n", 0, match.start(4)) + 1
         if language == "text" and found and not text[end : match.start()].strip():
             last = found.pop()
             found.append(Block(last.language, last.text, last.line, body))
@@ -43,6 +46,8 @@ def blocks_of(page: Path) -> list[Block]:
             found.append(Block(language, body, line))
         elif language == "sh":
             found.append(Block(language, _commands(body, page, line), line))
+        elif language == "toml" and (title := _TITLE.search(rest)):
+            found.append(Block(language, body, line, name=title[1]))
         else:
             continue
         end = match.end()
@@ -79,6 +84,8 @@ def run_page(page: Path) -> None:
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
             with contextlib.redirect_stdout(out):
                 exec(code, namespace)
+        elif block.language == "toml":
+            Path(block.name).write_text(block.text, encoding="utf-8")
         else:
             shell = ["bash", "-euo", "pipefail", "-c", block.text]
             ran = subprocess.run(shell, capture_output=True, text=True, check=False)

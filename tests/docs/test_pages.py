@@ -1,6 +1,7 @@
 """Every example of the documentation runs, page by page, and prints what the page says."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -49,17 +50,27 @@ def test_examples_run(page, tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+def test_no_code_hides_from_the_runner():
+    """Fences of other names would not be run; pieces of files are for the test that follows the contributing page."""
+    known = {"python", "sh", "text", "toml", "dockerfile", ""}
+    for page in PAGES:
+        languages = set(re.findall(r"^ *```(\w+)", page.read_text(encoding="utf-8"), re.MULTILINE))
+        assert languages <= known | ({"py", "diff"} if page.name == "contributing.md" else set()), page.name
+
+
 def test_the_runner_finds_blocks_and_outputs(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
         "```python\nx = 1\n```\n\ntext\n\n```python\nprint(x)\n```\n\n```text\n1\n```\n\n"
         "```sh\npip install arboost\narboost --version\n```\n\n```toml\neta = 1\n```\n\n"
+        '```toml title="a.toml"\neta = 2\n```\n\n'
         '``` { .python }\n--8<-- "examples/a.py"\n```\n'  # scripts of the gallery have a test of their own
     )
     assert blocks_of(page) == [
         Block("python", "x = 1\n", 2),
         Block("python", "print(x)\n", 8, "1\n"),
         Block("sh", "arboost --version", 16),
+        Block("toml", "eta = 2\n", 25, name="a.toml"),
     ]
     assert same_output("1 \n", "1\n") and not same_output("1", "2")
 
