@@ -5,6 +5,8 @@
 #   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
 #   make test-neighbours   tools that look for XGBoost, in .venv-neighbours; TORCH=1: those that need torch
 #   make docs          docs/parameters.md from the parameter table
+#   make site          the documentation site, into build/site
+#   make release       wheel and sdist, built, checked and tried; stops before the upload
 #   make format        rewrite the code in the house's format     make clean  remove what was made here
 
 ifeq ($(OS),Windows_NT)
@@ -22,7 +24,7 @@ FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 pytho
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
   done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
 
-.PHONY: demo test test-neighbours soak lint format bench docs clean
+.PHONY: demo test test-neighbours soak lint format bench docs site release clean
 .DELETE_ON_ERROR:
 
 demo: .venv/ready-$(EXTRA)
@@ -48,6 +50,12 @@ bench: .venv/ready-dev
 
 docs: .venv/ready-dev
 	$(RUN) -m arboost parameters > docs/parameters.new && mv docs/parameters.new docs/parameters.md
+
+site: .venv/ready-dev
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
+
+release: .venv/ready-dev
+	$(RUN) tools/release.py
 
 # One file says that the environment exists, one per set of extras that it is filled; both follow pyproject.toml.
 .venv/made:

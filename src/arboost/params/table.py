@@ -11,27 +11,14 @@ import math
 from arboost.params.spec import Param
 
 OBJECTIVES = (
-    "reg:squarederror",
-    "reg:squaredlogerror",
-    "reg:logistic",
-    "reg:pseudohubererror",
-    "reg:absoluteerror",
-    "reg:quantileerror",
-    "reg:expectileerror",
-    "reg:gamma",
-    "reg:tweedie",
-    "binary:logistic",
-    "binary:logitraw",
-    "binary:hinge",
+    "reg:squarederror", "reg:squaredlogerror", "reg:logistic", "reg:pseudohubererror", "reg:absoluteerror",
+    "reg:quantileerror", "reg:expectileerror", "reg:gamma", "reg:tweedie",
+    "binary:logistic", "binary:logitraw", "binary:hinge",
     "count:poisson",
-    "survival:aft",
-    "survival:cox",
-    "multi:softmax",
-    "multi:softprob",
-    "rank:ndcg",
-    "rank:map",
-    "rank:pairwise",
-)
+    "survival:aft", "survival:cox",
+    "multi:softmax", "multi:softprob",
+    "rank:ndcg", "rank:map", "rank:pairwise",
+)  # fmt: skip
 
 LINEAR_UPDATERS = ("shotgun", "coord_descent")
 TREE_GROWERS = {"exact": "grow_colmaker", "approx": "grow_histmaker", "hist": "grow_quantile_histmaker"}
