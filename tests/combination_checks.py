@@ -306,7 +306,9 @@ def _check_loss(d: Draw) -> str:
     p = d.params
     has_no_peer = p["objective"] == "reg:expectileerror" or d.kind == "odd" or np.isnan(d.meta.get("label", 0.0)).any()
     overshoots = p.get("eta") == 1.0 and p["objective"] not in STABLE
-    keeps_promise = "monotone_constraints" in p and p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
+    # leaves that are solved: ours keep constraints, and `exact` solves them too
+    is_solved = p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
+    keeps_promise = is_solved and ("monotone_constraints" in p or p.get("tree_method") == "exact")
     if has_no_peer or overshoots or keeps_promise:  # XGBoost does not hold the constraint there
         return "alone"
     is_random = any(name in p or name in d.more_params for name in RANDOM) or "rank:" in p["objective"]

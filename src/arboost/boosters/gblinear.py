@@ -210,6 +210,11 @@ class LinearTrainer:
             else:
                 order = self._order(params, rng.make_key(key, rng.WEIGHTS), state)
                 self._update(order, state, 0, n_targets)
+        if not np.isfinite(weights).all():
+            raise XGBoostError(
+                "booster='gblinear': a weight is no longer a finite number, the steps have grown without end. Lower "
+                "eta, raise lambda, or scale the features; check them for huge values."
+            )
         model.add_weights(weights)
 
     def _update(self, order: np.ndarray, state: tuple, first: int, last: int) -> None:

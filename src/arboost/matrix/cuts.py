@@ -2,7 +2,8 @@
 
 Definition, for a feature with at most B bins and total (integer) weight W: if it has at most B distinct values, each
 is a bin. Otherwise v_k is the smallest value with weight(<= v_k) > floor(k * W / B), k = 1 .. B - 1, and the cuts are
-the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count.
+the distinct v_k above the minimum. A last cut above the maximum closes the last bin. Rows of weight 0 do not count,
+but their values lie between the first and the last cut too, or bins and values would send them different ways.
 """
 
 import hashlib
@@ -142,7 +143,35 @@ def cut_at_weights(
     n_cuts, minima, values, all_kept = (np.concatenate(arrays) for arrays in zip(_NO_CUTS, *parts, strict=True))
     is_categorical = np.array([kind == "c" for kind in feature_types or [""] * raw.n_features], np.bool_)
     cuts = Cuts(np.append(0, np.cumsum(n_cuts)).astype(np.int32), values, minima, has_missing, is_categorical)
+    if ctx.comm.allreduce_max(np.array([weights.min(initial=1) == 0], np.int64))[0]:
+        cuts = _around_all_values(ctx, raw, cuts)
     return _cut_at_codes(ctx, raw, cuts) if is_categorical.any() else cuts, all_kept | is_categorical
+
+
+def _around_all_values(ctx: Context, raw: RawData, cuts: Cuts) -> Cuts:
+    """The same cuts with a first and a last one around the values of all rows, also of those that weigh nothing."""
+    low, high = _range_of_values(ctx, raw)
+    low, high = -ctx.comm.allreduce_max(-low), ctx.comm.allreduce_max(high)
+    minima, sentinels = bounds_of_values(low, high, low > high)
+    values, last = cuts.values.copy(), cuts.ptr[1:] - 1
+    values[last] = np.where(low > high, values[last], np.maximum(values[last], sentinels))
+    minima = np.where(low > high, cuts.min_values, np.minimum(cuts.min_values, minima))
+    return replace(cuts, values=values, min_values=minima)
+
+
+def _range_of_values(ctx: Context, raw: RawData) -> tuple[np.ndarray, np.ndarray]:
+    """(lowest, highest) value of every feature, float32; inf and -inf where it has none."""
+    low, high = np.full(raw.n_features, np.inf, np.float32), np.full(raw.n_features, -np.inf, np.float32)
+    if isinstance(raw, SparseData):
+        has_values = raw.scan(ctx) > 0
+        found = values_of_keys(raw.key_range(ctx))
+        low[has_values], high[has_values] = found[0][has_values], found[1][has_values]
+        return low, high
+    for _, values in raw.chunks():
+        is_missing = np.isnan(values)  # not left to fmin: it takes a signalling NaN for a value
+        low = np.minimum(low, np.where(is_missing, np.float32(np.inf), values).min(axis=0, initial=np.inf))
+        high = np.maximum(high, np.where(is_missing, np.float32(-np.inf), values).max(axis=0, initial=-np.inf))
+    return low, high
 
 
 def _cut_at_codes(ctx: Context, raw: RawData, cuts: Cuts) -> Cuts:

@@ -10,6 +10,7 @@ import xgboost
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import arboost
 import naive_matrix
 from arboost.matrix import adapt, cuts
 from arboost.matrix.adapt import DenseData, SparseData
@@ -197,8 +198,19 @@ def test_values_of_one_hot_data_are_not_copied():
     assert peak < 100_000
 
 
+def test_rows_that_weigh_nothing_lie_within_the_cuts():
+    """By bins and by values they go the same way, also where they are beyond all others."""
+    X = np.array([[1.0], [2.0], [50.0], [-50.0]], np.float32)
+    for data in (X, scipy.sparse.csr_matrix(X)):
+        matrix = arboost.QuantileDMatrix(data, [0.0, 1.0, 1.0, 0.0], weight=[1, 1, 0, 0])
+        cuts = matrix.binned(Context(), 256, True, True).cuts
+        assert cuts.values[-1] > 50 and cuts.min_values[0] < -50
+        assert cuts.n_bins.tolist() == [2]
+
+
 def test_weighted_equals_repeated():
     values, times = table("normal", 300, 4), np.random.default_rng(4).integers(0, 6, 300)
+    times[[*values.argmin(axis=0), *values.argmax(axis=0)]] = 1  # the ends are around all values, whatever they weigh
     weighted = make_cuts(Context(), DenseData(values), times.astype(np.float32), 20)
     repeated = make_cuts(Context(), DenseData(np.repeat(values, times, axis=0)), None, 20)
     np.testing.assert_array_equal(weighted.values, repeated.values)
