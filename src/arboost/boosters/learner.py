@@ -442,7 +442,8 @@ class Learner:
 
     def _is_blank(self, data: DMatrix) -> bool:
         """Whether no worker has any row."""
-        return sums.count_rows(self.ctx, data.num_row()) == 0
+        ctx, n_rows = self.ctx, data.num_row()
+        return n_rows == 0 if ctx.is_alone else sums.count_rows(ctx, n_rows) == 0
 
     def _add_blank_round(self, data: DMatrix) -> None:
         """A round that adds nothing: there are no rows to learn from."""

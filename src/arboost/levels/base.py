@@ -21,9 +21,8 @@ GAMMA = 4  # its place in Rules.reg
 class Features(Protocol):
     """Which features the nodes of one tree may be split on."""
 
-    @property
-    def differ(self) -> bool:
-        """Whether nodes of one tree may use different ones."""
+    differ: bool
+    """Whether nodes of one tree may use different ones."""
 
     def of_tree(self) -> np.ndarray:
         """(1, n_features) uint8: those that the tree may use."""

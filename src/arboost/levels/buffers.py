@@ -36,12 +36,15 @@ class HistogramStore:
         self._partial = np.empty((max_spans, 2, self._width), np.int64)
         self._bounds = np.zeros(max_spans + 1, np.int64)
         widest = int(max(page.n_bins.max(initial=0), np.diff(self.slot_ptr).max(initial=0))) + 1
-        self._scratch = np.zeros((ctx.n_threads, split.SCRATCH_ROWS, widest), np.int64)
-        self._scratch[:, split.EVERY_BIN] = np.arange(widest)
-        self._scores = np.empty((ctx.n_threads, widest), np.float64)
+        scratch = np.zeros((ctx.n_threads, split.SCRATCH_ROWS, widest), np.int64)
+        scratch[:, split.EVERY_BIN] = np.arange(widest)
+        scores = np.empty((ctx.n_threads, widest), np.float64)
+        # every thread's memory for finding splits, scores, and these as integers: kernels/cpu/grow/split.py
+        self.scratch = (scratch, scores, scores.view(np.int64))
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
         self.counts = np.zeros(nodes.N_COUNTS, np.int64)
+        self.arrays = self._bundle()
         self._grains = np.array([GRAIN_ROWS, GRAIN_UPDATES, GRAIN_MERGED, GRAIN_FOUND], np.int64)
 
     def reset(self) -> None:
@@ -61,19 +64,16 @@ class HistogramStore:
             buffers = np.empty((min(self.capacity, max(2 * len(self.buffers), used)), self._width), np.int64)
             buffers[: len(self.buffers)] = self.buffers
             self.buffers, grown = buffers, True
+            self.arrays = self._bundle()
         return grown
 
-    def arrays(self) -> Buffers:
+    def _bundle(self) -> tuple:
         """What the kernels call buffers."""
-        return Buffers(self._acc, self._partial, self._bounds, self.buffers)
+        return tuple(Buffers(self._acc, self._partial, self._bounds, self.buffers))
 
-    def plan(self, limits: np.ndarray, evals: np.ndarray) -> Plan:
+    def plan(self, limits: np.ndarray, evals: np.ndarray) -> tuple:
         """What the kernels call the plan."""
-        return Plan(limits, self.free, self.builds, self.subtracts, evals, self.counts, self._grains)
-
-    def scratch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Every thread's memory for finding splits, scores, and these as integers: kernels/cpu/grow/split.py."""
-        return self._scratch, self._scores, self._scores.view(np.int64)
+        return tuple(Plan(limits, self.free, self.builds, self.subtracts, evals, self.counts, self._grains))
 
 
 def slot_ptr_of(page: BinnedPage) -> np.ndarray:

@@ -100,7 +100,7 @@ class HistogramEngine:
         if not store.counts[nodes.BUILDS]:
             return NO_IDS
         if n_rows * self._row_updates >= TEAM_UPDATES:
-            self._team.start((self._args,))
+            self._team.start(self._args)
         return self._advance(0, n_rows)
 
     def _sum_root(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> tuple[int, int]:
@@ -130,17 +130,17 @@ class HistogramEngine:
         move = level.SPLIT | level.PLAN if n_batch else 0
         if self._one_page and self._alone and not self._features.differ:
             few_slots = max(1, 2 * n_batch) * n_slots < TEAM_SLOTS
-            self._order(move | level.BUILD | level.FIND, few_rows and few_slots)
+            self._team.order(move | level.BUILD | level.FIND, self._args, few_rows and few_slots)
         else:
             if self._one_page:
-                self._order(move | level.BUILD, few_rows)
+                self._team.order(move | level.BUILD, self._args, few_rows)
             else:
                 self._visit_pages(n_batch, few_rows)
             self._share()
             n_evals = int(counts[nodes.EVALS])
             if self._features.differ:
                 self._features.write(self.nodes, self._evals[:n_evals], self._allowed)
-            self._order(level.FIND, n_evals * n_slots < TEAM_SLOTS)
+            self._team.order(level.FIND, self._args, n_evals * n_slots < TEAM_SLOTS)
         return self._opened[: int(counts[nodes.OPENED])].copy()
 
     def _visit_pages(self, n_batch: int, few_rows: bool) -> None:
@@ -152,10 +152,10 @@ class HistogramEngine:
         for page in self._pages:
             self._page = self._page_arrays(page)
             self._rebind()
-            self._order(move | (level.SPLIT if n_batch else 0) | level.BUILD, few_rows)
+            self._team.order(move | (level.SPLIT if n_batch else 0) | level.BUILD, self._args, few_rows)
             move = 0
         if n_batch:
-            self._order(paged.PLACE, few_rows)
+            self._team.order(paged.PLACE, self._args, few_rows)
 
     def _share(self) -> None:
         """Add up what the workers have built."""
@@ -301,16 +301,13 @@ class HistogramEngine:
         """Bundle the arrays for the kernels; followers that hold older ones go home and are called anew."""
         store = self._store
         rows = tuple(self._rowsets.arrays(len(self._batch)))
-        self._plan = tuple(store.plan(self._limits, self._evals))
-        search = (self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch())
-        of_level = (rows, self._gradients.arrays, self._plan, tuple(store.arrays()), search, self._extra())
+        self._plan = store.plan(self._limits, self._evals)
+        search = (self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch)
+        of_level = (rows, self._gradients.arrays, self._plan, store.arrays, search, self._extra())
         runs = () if self._one_page else (tuple(self._runs),)
-        self._args = (self._page, self.nodes, *of_level, *runs)
+        self._args = ((self._page, self.nodes, *of_level, *runs),)
         if self._team.stop():
-            self._team.start((self._args,))
-
-    def _order(self, order: int, alone: bool) -> None:
-        self._team.order(order, (self._args,), alone)
+            self._team.start(self._args)
 
 
 def _free(page: BinnedPage, monotone: np.ndarray | None) -> np.ndarray:

@@ -24,6 +24,7 @@ class RowSets:
         self._pieces = np.empty((SPARE_JOBS * ctx.n_threads, 2), PIECE)
         self._n_left = np.zeros(0, np.int64)
         self._state = np.zeros(1, np.int64)
+        self._arrays = arrays.Rows(self.ids, self.temp, self._n_left, self._pieces, self._state)
 
     @property
     def in_order(self) -> bool:
@@ -42,7 +43,8 @@ class RowSets:
         """What the kernels call rows, with room for splitting n_batch nodes."""
         if len(self._n_left) < n_batch:
             self._n_left = np.zeros(n_batch, np.int64)
-        return arrays.Rows(self.ids, self.temp, self._n_left, self._pieces, self._state)
+            self._arrays = self._arrays._replace(n_left=self._n_left)
+        return self._arrays
 
     def of_nodes(self, records: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
         """The rows of each of these nodes."""

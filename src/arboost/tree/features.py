@@ -11,13 +11,9 @@ class TreeFeatures:
 
     def __init__(self, columns: ColumnSampler, interactions: Interactions | None):
         self._columns, self._interactions = columns, interactions
+        self.differ = columns.per_node or interactions is not None  # whether nodes of one tree may use different ones
         if interactions is not None:
             interactions.forget()
-
-    @property
-    def differ(self) -> bool:
-        """Whether nodes of one tree may use different ones."""
-        return self._columns.per_node or self._interactions is not None
 
     def of_tree(self) -> np.ndarray:
         """(1, n_features) uint8: those that the tree may use."""

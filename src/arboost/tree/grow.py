@@ -6,6 +6,7 @@ use, and the finished tree.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class Grower:
         self._params = params
         self.monotone = np.zeros(n_features, np.int64) if monotone is None else monotone
         self._n_features, self._feature_weights = n_features, feature_weights
-        self._all_columns = ColumnSampler((1.0, 1.0, 1.0), n_features, None, 0)
+        self._all_features = TreeFeatures(ColumnSampler((1.0, 1.0, 1.0), n_features, None, 0), None)
         sets = interaction_sets(params.interaction_constraints, feature_names, n_features)
         self._interactions = Interactions(sets) if len(sets) else None
 
@@ -73,7 +74,7 @@ class Grower:
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also parts the rows of the deepest leaves."""
         params, engine = self._params, self.engine
-        features = TreeFeatures(self._column_sampler(key), self._interactions)
+        features = self._features(key)
         driver, closed = self._driver(), NO_IDS
         try:
             found = engine.start(gradients, sampled, self._rules(gradients), features)
@@ -134,16 +135,21 @@ class Grower:
             tree.categories_segments = np.concatenate([[0], np.cumsum(tree.categories_sizes)[:-1]]).astype(np.int64)
         return tree
 
-    def _column_sampler(self, key: int) -> ColumnSampler:
+    def _features(self, key: int) -> TreeFeatures:
+        """Which features the nodes of the next tree may use."""
         p = self._params
         rates = (p.colsample_bytree, p.colsample_bylevel, p.colsample_bynode)
         if rates == (1.0, 1.0, 1.0):
-            return self._all_columns
-        return ColumnSampler(rates, self._n_features, self._feature_weights, key)
+            if self._interactions is None:
+                return self._all_features
+            columns = ColumnSampler(rates, self._n_features, None, 0)
+        else:
+            columns = ColumnSampler(rates, self._n_features, self._feature_weights, key)
+        return TreeFeatures(columns, self._interactions)
 
     def _rules(self, gradients: QuantizedGradients) -> Rules:
         p = self._params
         regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
         reg = np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
         least = 2.0 * p.min_child_weight / gradients.h_unit
-        return Rules(reg, p.max_depth, int(min(np.ceil(least), 2.0**62)))
+        return Rules(reg, p.max_depth, ceil(min(least, 2.0**62)))

@@ -68,7 +68,7 @@ def test_room_for_the_plan():
 
 @pytest.mark.parametrize("n_threads", [1, 2, 8])
 def test_every_thread_has_its_own_scratch(n_threads):
-    acc, partial, bounds, buffers = make_store(n_threads=n_threads).arrays()
+    acc, partial, bounds, buffers = make_store(n_threads=n_threads).arrays
     assert len(acc) == n_threads
     assert not acc.any()
     assert len(bounds) == (1 if n_threads == 1 else jobs.SPARE_JOBS * n_threads) + 1
