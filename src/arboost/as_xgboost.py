@@ -112,6 +112,8 @@ def uninstall() -> None:
         if _CHILD_PATH in paths:
             paths.remove(_CHILD_PATH)
             os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+            if not os.environ["PYTHONPATH"]:  # it was not there before
+                del os.environ["PYTHONPATH"]
         if _CHILD_PATH in sys.path:
             sys.path.remove(_CHILD_PATH)
 
