@@ -1,4 +1,4 @@
-"""The linear booster: a round is one pass of coordinate descent over the weights (kernels/cpu/round/linear.py).
+"""The linear booster: a round is one pass of coordinate descent over the weights (`ops.linear`).
 
 `LinearModel` has the face of an ensemble of trees, with weights (F + 1, K) float32, the last row the bias, in their
 place; `LinearTrainer` holds the columns of one matrix. The updaters `shotgun` and `coord_descent` are one here: weights

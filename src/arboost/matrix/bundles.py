@@ -77,7 +77,7 @@ class SparseBins:
 
 
 class Meets(NamedTuple):
-    """What settles conflicts: see kernels/cpu/data/bundle.py."""
+    """What settles conflicts: see `ops.bundle`."""
 
     rank: np.ndarray  # (F,) int32
     code_ptr: np.ndarray  # (n_columns + 1,) int64

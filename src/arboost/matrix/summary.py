@@ -1,6 +1,6 @@
 """Quantiles of a weighted stream in little memory: the mergeable, prunable summary of the XGBoost paper's appendix.
 
-`tree_method="approx"` proposes its candidates with the same kernels (kernels/cpu/sorted/summary.py), where a column
+`tree_method="approx"` proposes its candidates with the same kernels (`ops.summary`), where a column
 is one sorted run; here the data may come in any order and in any pieces.
 """
 

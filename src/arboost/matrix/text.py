@@ -1,6 +1,6 @@
 """Numbers in CSV and libsvm files, a block of lines at a time.
 
-A block is cut into spans of lines, one for each thread, and parsed by kernels/cpu/data/text.py. A small block, and one
+A block is cut into spans of lines, one for each thread, and parsed by `ops.text`. A small block, and one
 with anything unusual in it, is read line by line with Python, which gives the same values and finds the line that an
 error is about.
 """

@@ -1,4 +1,4 @@
-"""All trees of a model in one set of arrays, laid out for the walk (kernels/cpu/model/predict.py)."""
+"""All trees of a model in one set of arrays, laid out for the walk (`ops.predict`)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Explanations: how much each feature adds to a row's margin. The mathematics stands in kernels/cpu/model/shap.py.
+"""Explanations: how much each feature adds to a row's margin. The mathematics stands in `ops.shap`.
 
 Exact values are path-dependent TreeSHAP (Lundberg et al. 2018), computed by quadrature along the lines of Linear
 TreeSHAP (Yu et al. 2022); approximate ones are Saabas'. An `Explainer` holds all trees, packed for the kernels.
@@ -108,7 +108,7 @@ def _to_shap_tree(tree: Tree, target: int, n_targets: int) -> dict[str, np.ndarr
 
 
 def pack_bitsets(trees: list[Tree]) -> tuple[np.ndarray, np.ndarray]:
-    """(place of every node's bitset, 0 if it has none; all bitsets), as kernels/cpu/model/predict.py reads them."""
+    """(place of every node's bitset, 0 if it has none; all bitsets), as `ops.predict` reads them."""
     place = np.zeros(sum(tree.n_nodes for tree in trees), np.int32)
     parts: list[np.ndarray] = [np.zeros(2, np.uint64)]  # the empty one, and a word to look at in vain
     first_node, size = 0, 2

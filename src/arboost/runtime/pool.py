@@ -1,7 +1,7 @@
 """Our own threads: one small pool per process, re-made in a forked child, the caller taking a share.
 
 `run_tasks` runs a nogil kernel once per argument tuple. `Team` keeps workers inside one compiled kernel for a while, as
-followers of the calling thread (kernels/cpu/grow/team.py). Workers sleep on raw locks: waking one and handing it the
+followers of the calling thread (`ops.team`). Workers sleep on raw locks: waking one and handing it the
 GIL costs tens of microseconds, so work is split per set of nodes, never per node. While one thread uses the pool,
 others work alone: always correct, and results never depend on how many threads there were.
 """

@@ -1,6 +1,6 @@
 """Sums over the rows of all workers that do not depend on any order: exact, rounded once at the end.
 
-The integers that are added up are kernels/cpu/round/sums.py's accumulators; threads and workers merge them.
+The integers that are added up are the accumulators of `ops.sums`; threads and workers merge them.
 """
 
 import math

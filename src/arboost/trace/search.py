@@ -1,7 +1,7 @@
 """Every candidate that a grower looked at in a node, scored by the engine's own formulas.
 
 `exact` looks between neighbouring values of the node's rows, `hist` between bins; both try missing values on either
-side as kernels/cpu/column_scan.py and split.py say. Sums are the engine's integers.
+side as the engines have it. Sums are the engine's integers.
 """
 
 from dataclasses import dataclass
