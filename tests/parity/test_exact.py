@@ -124,6 +124,14 @@ def test_columns_without_values_are_never_used():
     assert_same_models(train_both(X, LABEL, {}))
 
 
+def test_a_single_entry_of_sparse_data_has_its_own_row():
+    data = arboost.DMatrix(sp.csr_matrix(([-1.0], [0], [0, 0, 0, 0, 1, 1, 1]), (6, 1)), [0, 0, 0, 9, 0, 0])
+    for method in ("exact", "approx", "hist"):
+        model = arboost.train({"tree_method": method, "min_child_weight": 0}, data, 3)
+        np.testing.assert_array_equal(model._learner.margins(data)[:, 0], model.predict(data, output_margin=True))
+        assert model.predict(data).argmax() == 3
+
+
 def test_leaves_of_absolute_error_are_medians():
     """XGBoost's exact leaves them at a gradient step; its hist has the median of the residuals, as both have here."""
     data = arboost.DMatrix(HOLED, LABEL)

@@ -289,6 +289,9 @@ class SparseData(RawData):
         places = starts + np.cumsum(counts, axis=0)
         moves = [(*entries, part, rows, values, *span) for part, span in zip(places, spans, strict=True)]
         run_tasks(self.n_threads, binning.sort_entries, moves)
+        if len(rows) == len(values) == 1:  # the only entry: its row is wanted, or nobody looks at it
+            entry = np.flatnonzero((number[self.indices] >= 0) & ~np.isnan(self.values))[:1]
+            rows[: len(entry)] = np.searchsorted(self.row_ptr, entry, side="right") - 1
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         is_whole = (first, stop) == (0, self.n_features)

@@ -62,6 +62,8 @@ def _sort_tile(
 ) -> None:  # fmt: skip
     """Sort features first..stop into rows and values; every thread has scratch memory for the longest of them."""
     column_ptr, entries, entry_rows = source.feature_values(ctx, first, stop, ids)
+    if len(ids) > 1 and len(entry_rows) == 1:  # a single entry: one id would mean that rows are 0, 1, 2, ...
+        entry_rows = np.repeat(entry_rows, 2)
     n_threads = min(ctx.n_threads, stop - first)
     longest = int(np.diff(ptr).max(initial=1))
     spans = _even_spans(np.diff(ptr), n_threads)
