@@ -11,8 +11,11 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+from harness import datasets
 
 
 def make_rows(xgb, np, scale, threads):
@@ -48,7 +51,14 @@ def make_rows(xgb, np, scale, threads):
     model, many = xgb.train(base, middle, 100), table(n, 28)[0]
     groups = xgb.DMatrix(table(max(1000, n // 20), 30)[0], rng.integers(0, 5, max(1000, n // 20)))
     groups.set_group([50] * (groups.num_row() // 50) + [groups.num_row() % 50] * (groups.num_row() % 50 > 0))
-    return {
+    row = many[:1]
+
+    def serve_rows(calls=2000):
+        for _ in range(calls):
+            model.inplace_predict(row)
+
+    return real_rows(xgb, train, scale) | {
+        "predict one row, 2,000 times": (serve_rows, 9),
         f"train {n:,} x 28, 50 rounds": (train({}, big, 50), 5),
         "the same, lossguide, 31 leaves": (
             train({"grow_policy": "lossguide", "max_leaves": 31, "max_depth": 0}, big, 50),
@@ -75,6 +85,23 @@ def make_rows(xgb, np, scale, threads):
     }
 
 
+def real_rows(xgb, train, scale):
+    """The rows that need the real data sets, where these are at hand."""
+    try:
+        flights, covtype = datasets.load("flights_3m"), datasets.load("covtype")
+    except datasets.DataUnavailable:
+        return {}
+    stop = int(3_000_000 * scale)
+    delays = xgb.DMatrix(flights.X[:stop], flights.y[:stop])
+    stop = int(581_012 * scale)
+    cover = xgb.DMatrix(covtype.X[:stop], covtype.y[:stop])
+    classes = {"objective": "multi:softprob", "num_class": 7}
+    return {
+        f"flights_3m, {delays.num_row():,} rows, 30 rounds": (train({}, delays, 30), 5),
+        f"covtype, {cover.num_row():,} rows, 7 classes, 10 rounds": (train(classes, cover, 10), 5),
+    }
+
+
 def serve(scale, threads):
     """Do one repeat of the row that each line names, and print the seconds it took."""
     import numpy as np
@@ -88,6 +115,47 @@ def serve(scale, threads):
         began = time.perf_counter()
         work()
         print(time.perf_counter() - began, flush=True)
+
+
+FIRST_FIT = """
+import numpy as np, arboost as xgb
+X = np.random.default_rng(0).standard_normal((10_000, 28), np.float32)
+data = xgb.DMatrix(X, X[:, 0] > 0)
+xgb.train({"objective": "binary:logistic", "verbosity": 0}, data, 10).predict(data)
+"""
+
+
+def cpu_of_first_fit(source, cache):
+    """CPU seconds of a process that imports, trains and predicts, its kernels kept in `cache`."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(source).resolve()), "ARBOOST_CACHE_DIR": cache}
+    process = subprocess.Popen([sys.executable, "-c", FIRST_FIT], env=environment, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"the first fit of {source} failed")
+    return usage.ru_utime + usage.ru_stime
+
+
+def peak_memory(source, threads, scale):
+    """MiB at the peak of a fit above its input: benchmarks/memory.py."""
+    script = str(Path(__file__).with_name("memory.py"))
+    command = [sys.executable, script, "--only", "arboost", "--threads", str(threads)]
+    command += ["--rows", str(int(1_000_000 * scale)), "--rounds", "20"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(source).resolve())}
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return json.loads(run.stdout.splitlines()[-1])["bytes"] / 2**20
+
+
+def compare_processes(options):
+    """Rows for which every repeat is a process of its own."""
+    sources, times = [options.before, options.after], {}
+    for _ in range(options.starts):
+        for i, source in enumerate(sources):
+            with tempfile.TemporaryDirectory() as cache:
+                for name in ("CPU s of the first fit ever", "CPU s of a process's first fit"):
+                    times.setdefault(name, [[], []])[i].append(cpu_of_first_fit(source, cache))
+            mib = peak_memory(source, options.threads, options.scale)
+            times.setdefault("MiB at the peak of a fit", [[], []])[i].append(mib)
+    print_rows(times)
 
 
 class State:
@@ -127,6 +195,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0, help="1: a million rows")
     parser.add_argument("--only", nargs="*", default=[""], help="words of which a row must have one")
     parser.add_argument("--processes", type=int, default=2, help="how often each state starts afresh: places differ")
+    parser.add_argument("--starts", type=int, default=3, help="repeats of cold start and of peak memory")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -143,6 +212,12 @@ def main():
                 run_in_turns(states, name, repeats, times.setdefault(name, [[], []]))
         for state in states.values():
             state.close()
+    print_rows(times)
+    compare_processes(options)
+
+
+def print_rows(times):
+    """A line of the table for every name -> (values before, values after)."""
     for name, found in times.items():
         least, median = [min(t) for t in found], [statistics.median(t) for t in found]
         ratios = f"{least[1] / least[0]:.3f} | {median[1] / median[0]:.3f}"
