@@ -263,12 +263,12 @@ class Booster:
         if predict_type not in ("value", "margin"):
             raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
         learner = self._learner
-        if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
-            data = data.reshape(-1, 1)
         if type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
         else:
+            if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
+                data = data.reshape(-1, 1)
             raw = self._aligned_raw(adapt(data, missing), validate_features)
             chunks, n_rows, n_columns = raw.chunks(), raw.n_rows, raw.n_features
         self._check_width(n_columns)

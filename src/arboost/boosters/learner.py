@@ -29,7 +29,7 @@ from arboost.runtime import comm as comms
 from arboost.runtime import rng, settings, sums
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
-from arboost.runtime.memory import check_room
+from arboost.runtime.memory import check_room, is_small
 
 
 @dataclass
@@ -196,6 +196,8 @@ class Learner:
         n_outputs = self.n_outputs
         n_trees = n_parallel * n_outputs
         n_bytes = _MARGIN_BYTES * n_rows * n_outputs + _TREE_BYTES * n_trees
+        if is_small(n_bytes):  # a prediction of one row comes here, too
+            return
         trees = f" and {n_trees} trees a round (num_parallel_tree={n_parallel})" if n_trees else ""
         what = f"A model of {n_outputs} outputs (num_class, quantiles or label columns){trees} on {n_rows} rows"
         check_room(n_bytes, what, "Lower them.")

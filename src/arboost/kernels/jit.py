@@ -16,12 +16,13 @@ from typing import Any
 import numba
 from numba.core import codegen, compiler, sigutils
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing import templates
 
 from arboost.kernels import linking
 from arboost.kernels.cache import KernelFolder, cache_folder, kernel_folder, kernels_digest
 from arboost.kernels.kinds import KINDS, kind_of
 
-__all__ = ["OPTIONS", "cache_folder", "is_kernel", "kernel", "kernels_digest", "part", "scalar", "section"]
+__all__ = ["cache_folder", "forms_of", "is_kernel", "kernel", "kernels_digest", "part", "scalar", "section"]
 
 announce: Callable[[str], bool] | None = None
 """Told before kernels of a kind are compiled, until it has said so (returned True); `runtime/settings.py` sets it."""
@@ -109,7 +110,7 @@ def _machine() -> tuple:
     return sys.implementation.cache_tag, getattr(sys, "abiflags", ""), target.codegen().magic_tuple()
 
 
-OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}  # of what is compiled into a kernel
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}  # of what is compiled into a kernel
 _MAKES_ARRAYS = frozenset({"empty", "zeros", "ones", "full", "arange", "copy", "astype", "sort", "argsort", "diff"})
 
 
@@ -120,7 +121,7 @@ def _njit(function: Callable, **options: Any) -> Any:
     them are as long as scoring thirty bins.
     """
     makes_arrays = not _MAKES_ARRAYS.isdisjoint(function.__code__.co_names)
-    options |= OPTIONS | {"_nrt": makes_arrays}
+    options |= _OPTIONS | {"_nrt": makes_arrays}
     return numba.njit(**options)(function)
 
 
@@ -189,6 +190,22 @@ def _add_part(dispatcher: Any, result: Any) -> None:
     name = object()
     dispatcher.targetctx.insert_user_function(name, result.fndesc, [result.library])
     dispatcher.overloads[tuple(result.signature.args)] = result._replace(entry_point=name)
+
+
+def forms_of(function: Callable) -> Callable[[Callable], Callable]:
+    """Marks what chooses the form of `function` by its arguments' types (None: not this one's); each form is a part.
+
+    Numba's own `overload` would optimise every form, with all that it calls, on its own, and again in its caller.
+    """
+
+    def register(choose: Callable) -> Callable:
+        template: Any = templates.make_overload_template(function, choose, {}, strict=True, inline="never")
+        template._get_jit_decorator = lambda _: lambda: part
+        templates.infer(template)
+        templates.infer_global(function, numba.types.Function(template))
+        return choose
+
+    return register
 
 
 def section(function: Callable) -> Any:

@@ -19,9 +19,14 @@ def available_bytes() -> int | None:
     return min(rooms) if rooms else None
 
 
+def is_small(n_bytes: int) -> bool:
+    """Whether a need is too small to ask for room; who says what it needs in many words may ask this first."""
+    return n_bytes < _SMALL and limit is None
+
+
 def check_room(n_bytes: int, what: str, advice: str) -> None:
     """Refuses a need of n_bytes that exceeds what is available."""
-    if n_bytes < _SMALL and limit is None:
+    if is_small(n_bytes):
         return
     available = available_bytes()
     if available is not None and n_bytes > available:

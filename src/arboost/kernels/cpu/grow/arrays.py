@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types, uint64
-from numba.extending import overload
 
-from arboost.kernels.jit import OPTIONS, part
+from arboost.kernels.jit import forms_of, part
 
 
 class Layout(NamedTuple):
@@ -184,25 +183,16 @@ def is_of(kind: Any, bundle: type) -> bool:
 # ---- from plain tuples to names ----
 
 
-def as_layout(arrays):
-    """A layout from its fields, if it has any."""
-    raise NotImplementedError  # only its two compiled forms below are ever called
+def as_shared(arrays):
+    """Layout or Entries from its fields, if it has any; their number tells which it is."""
+    raise NotImplementedError  # only its compiled forms below are ever called
 
 
-@overload(as_layout, jit_options=OPTIONS)
-def _choose_as_layout(arrays):
-    if len(arrays):
+@forms_of(as_shared)
+def _choose_shared(arrays):
+    if len(arrays) == len(Layout._fields):
         return lambda arrays: Layout(*arrays)
-    return lambda arrays: ()
-
-
-def _as_entries(arrays):
-    raise NotImplementedError  # only its two compiled forms below are ever called
-
-
-@overload(_as_entries, jit_options=OPTIONS)
-def _choose_as_entries(arrays):
-    if len(arrays):
+    if len(arrays) == len(Entries._fields):
         return lambda arrays: Entries(*arrays)
     return lambda arrays: ()
 
@@ -211,10 +201,10 @@ def _choose_as_entries(arrays):
 def as_page(arrays):
     """A page from its fields."""
     bins, columns, slot_ptr, n_bins, missing_code, first_row, layout, slot_of, feature_of, entries = arrays
-    named = as_layout(layout)
     return Page(
-        bins, columns, slot_ptr, n_bins, missing_code, first_row, named, slot_of, feature_of, _as_entries(entries)
-    )
+        bins, columns, slot_ptr, n_bins, missing_code, first_row, as_shared(layout), slot_of, feature_of,
+        as_shared(entries),
+    )  # fmt: skip
 
 
 def origin_of(first_row):
@@ -222,7 +212,7 @@ def origin_of(first_row):
     raise NotImplementedError  # only its two compiled forms below are ever called
 
 
-@overload(origin_of, jit_options=OPTIONS)
+@forms_of(origin_of)
 def _choose_origin_of(first_row):
     return _origin_of_only_page if isinstance(first_row, types.BaseTuple) else _origin_of_page
 
@@ -245,7 +235,7 @@ def _as_special(arrays):
     return Special(features, is_special, is_category, limits, Sets(*sets), Bounds(*bounds), weights, orders)
 
 
-@overload(as_extra, jit_options=OPTIONS)
+@forms_of(as_extra)
 def _choose_as_extra(arrays):
     if len(arrays) == len(Special._fields):
         return _as_special

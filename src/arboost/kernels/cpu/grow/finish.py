@@ -1,12 +1,11 @@
 """A grown tree's nodes as XGBoost's arrays."""
 
 from numba import float64, int64, types
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow.arrays import Bounds, Special, Vectors, as_extra, is_of
 from arboost.kernels.cpu.grow.bounds import bounded_weight
 from arboost.kernels.cpu.grow.split import G_UNIT, H_UNIT
-from arboost.kernels.jit import OPTIONS, kernel, part
+from arboost.kernels.jit import forms_of, kernel, part
 from arboost.kernels.scalar import leaf_weight
 
 NO_THRESHOLD = 1.401298464324817e-45  # the smallest float32: what XGBoost's files hold where a node has no threshold
@@ -37,7 +36,7 @@ def _threshold_by_bin_or_set(cuts, extra, nodes, i):
     return NO_THRESHOLD if extra.sets.is_set[i] else _threshold_of_bin(cuts, nodes[i])
 
 
-@overload(_threshold, jit_options=OPTIONS)
+@forms_of(_threshold)
 def _choose_threshold(cuts, extra, nodes, i):
     if isinstance(cuts, types.Array):
         return _threshold_of_node
@@ -94,7 +93,7 @@ def _weigh_vector(extra, nodes, i, reg, eta, keep_base, cover, base_weight, weig
     cover[i] = total
 
 
-@overload(_weigh, jit_options=OPTIONS)
+@forms_of(_weigh)
 def _choose_weigh(extra, nodes, i, reg, eta, keep_base, cover, base_weight, weights):
     if is_of(extra, Special):
         return _weigh_special

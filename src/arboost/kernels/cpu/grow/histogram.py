@@ -9,12 +9,11 @@ bins and eight constant offsets; the flush moves real slots only and leaves the 
 """
 
 from numba import int64, types, uint64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow.arrays import origin_of
 from arboost.kernels.dtypes import BLOCK_FEATURES, MISSING_U8, STRIDE
 from arboost.kernels.intrinsics import prefetch_item, prefetch_row
-from arboost.kernels.jit import OPTIONS, part, section
+from arboost.kernels.jit import forms_of, part, section
 from arboost.kernels.scalar import clip
 
 AHEAD = uint64(16)  # rows to prefetch ahead: about one memory latency of work
@@ -135,7 +134,7 @@ def _sum_rows_u16(page, ids, in_order, values, start, stop, first, last, packing
                 out[slot] += sign * v
 
 
-@overload(_sum_rows, jit_options=OPTIONS)
+@forms_of(_sum_rows)
 def _choose_sum_rows(page, ids, in_order, values, start, stop, first, last, packing, sign, fresh, acc, out):
     return _sum_rows_u8 if page[0].dtype == types.uint64 else _sum_rows_u16
 

@@ -10,7 +10,6 @@ result does not depend on it: sums are integers.
 """
 
 from numba import int64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow import histogram, nodes, orders, partition, search, search_vectors, special, split
 from arboost.kernels.cpu.grow.arrays import IN_ORDER, Level, Special, Vectors, as_level, is_of
@@ -27,7 +26,7 @@ from arboost.kernels.cpu.grow.jobs import (
 )
 from arboost.kernels.cpu.grow.team import barrier, take_job
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
-from arboost.kernels.jit import OPTIONS, kernel, part, section
+from arboost.kernels.jit import forms_of, kernel, part, section
 
 SPLIT, PLAN, BUILD, FIND = 1, 2, 4, 8
 
@@ -178,7 +177,7 @@ def _choose_vectors(level, team, thread, n_threads):
     return barrier(team, n_threads)
 
 
-@overload(_choose, jit_options=OPTIONS)
+@forms_of(_choose)
 def _choose_form(level, team, thread, n_threads):
     extra = level[level.fields.index("extra")]
     if is_of(extra, Special):
@@ -224,7 +223,7 @@ def _perform(order, level, team, thread, n_threads):
     return order & FIND != 0 and find(level, team, thread, n_threads)
 
 
-@overload(orders.perform, jit_options=OPTIONS)
+@forms_of(orders.perform)
 def _perform_in_memory(order, level, team, thread, n_threads):
     return _perform if is_of(level, Level) else None
 

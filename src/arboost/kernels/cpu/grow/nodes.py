@@ -6,13 +6,12 @@ never what comes out: which child is built, and from what, cannot change a bit.
 """
 
 from numba import int32, int64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow import bounds as bounding
 from arboost.kernels.cpu.grow import vectors
 from arboost.kernels.cpu.grow.arrays import Bounds, Plan, Special, Vectors, as_extra, is_of
 from arboost.kernels.dtypes import BY_ROWS, NO_HIST
-from arboost.kernels.jit import OPTIONS, kernel, part
+from arboost.kernels.jit import forms_of, kernel, part
 
 NODES, FREE, BUILDS, SUBTRACTS, EVALS, BUILD_ROWS, BY_ROWS_EVALS, OPENED, BATCH = range(9)
 N_COUNTS = 9
@@ -48,7 +47,7 @@ def _hand_down_sums(extra, nodes, i, reg):
     vectors.hand_down(nodes, i, extra.sums, extra.left_sums)
 
 
-@overload(hand_down, jit_options=OPTIONS)
+@forms_of(hand_down)
 def _choose_hand_down(extra, nodes, i, reg):
     if is_of(extra, Special):
         return _hand_down_special
@@ -70,7 +69,7 @@ def _is_heavy_somewhere(extra, nodes, i, limits, reg):
     return vectors.is_heavy(extra.sums[i], extra.units, reg) != 0
 
 
-@overload(is_heavy, jit_options=OPTIONS)
+@forms_of(is_heavy)
 def _choose_is_heavy(extra, nodes, i, limits, reg):
     return _is_heavy_somewhere if is_of(extra, Vectors) else _is_heavy
 

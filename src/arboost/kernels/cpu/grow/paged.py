@@ -11,14 +11,13 @@ PLAN comes first: it asks for sums that are known before any row is moved. Its b
 """
 
 from numba import int64, uint64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow import nodes, orders
 from arboost.kernels.cpu.grow.arrays import IN_ORDER, PagedLevel, as_paged_level, is_of
 from arboost.kernels.cpu.grow.jobs import SPLIT_JOBS
 from arboost.kernels.cpu.grow.level import BUILD, FIND, PLAN, SPLIT, build, find, split_batch
 from arboost.kernels.cpu.grow.team import barrier, take_job
-from arboost.kernels.jit import OPTIONS, kernel, part
+from arboost.kernels.jit import forms_of, kernel, part
 
 PLACE = 16
 
@@ -175,7 +174,7 @@ def _perform(order, level, team, thread, n_threads):
     return order & FIND != 0 and find(level, team, thread, n_threads)
 
 
-@overload(orders.perform, jit_options=OPTIONS)
+@forms_of(orders.perform)
 def _perform_on_pages(order, level, team, thread, n_threads):
     return _perform if is_of(level, PagedLevel) else None
 

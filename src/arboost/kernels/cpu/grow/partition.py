@@ -11,12 +11,11 @@ it, a range that cuts it leaves a PIECE that `place_rows` puts in its place once
 """
 
 from numba import int64, types, uint64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow import routes
 from arboost.kernels.cpu.grow.arrays import as_extra, as_page, origin_of
 from arboost.kernels.intrinsics import prefetch_item
-from arboost.kernels.jit import OPTIONS, kernel, part, section
+from arboost.kernels.jit import forms_of, kernel, part, section
 from arboost.kernels.scalar import clip
 
 AHEAD = uint64(16)  # rows whose bins are prefetched
@@ -121,7 +120,7 @@ def _add_vector(margin, r, target, weights, i):
         margin[r, t] += weights[i, t]
 
 
-@overload(add_weight, jit_options=OPTIONS)
+@forms_of(add_weight)
 def _choose_add_weight(margin, r, target, weights, i):
     return _add_vector if isinstance(weights, types.Array) and weights.ndim == 2 else _add_one_weight
 

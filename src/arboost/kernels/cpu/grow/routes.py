@@ -7,10 +7,9 @@ level's, is Special. Elsewhere nothing of that is compiled.
 """
 
 from numba import int64, uint64
-from numba.extending import overload
 
-from arboost.kernels.cpu.grow.arrays import Special, as_extra, as_layout, is_of
-from arboost.kernels.jit import OPTIONS, kernel, part
+from arboost.kernels.cpu.grow.arrays import Special, as_extra, as_shared, is_of
+from arboost.kernels.jit import forms_of, kernel, part
 
 COLUMN, FIRST, WIDTH, FLIP, LEFT, RIGHT = range(6)
 N_ROUTE = 6
@@ -49,7 +48,7 @@ def column_of(layout, feature):
     raise NotImplementedError  # only its two compiled forms below are ever called
 
 
-@overload(column_of, jit_options=OPTIONS)
+@forms_of(column_of)
 def _choose_column_of(layout, feature):
     if len(layout):
         return lambda layout, feature: int64(layout.column_of[feature])
@@ -80,7 +79,7 @@ def _route_special(layout, extra, nodes, i, missing_code):
     return route_by_bins(int64(nodes[i].bin), int64(nodes[i].default_left), int64(missing_code))
 
 
-@overload(route, jit_options=OPTIONS)
+@forms_of(route)
 def _choose_route(layout, extra, nodes, i, missing_code):
     if is_of(extra, Special):
         return _route_special
@@ -105,7 +104,7 @@ def _goes_left_special(extra, i, code, first, width, flip, missing_code):
     return (extra.sets.bits[i, category >> uint64(6)] >> (category & uint64(63))) & uint64(1) == uint64(0)
 
 
-@overload(goes_left, jit_options=OPTIONS)
+@forms_of(goes_left)
 def _choose_goes_left(extra, i, code, first, width, flip, missing_code):
     return _goes_left_special if is_of(extra, Special) else _goes_left_plain
 
@@ -124,7 +123,7 @@ def leaf_of(bins, r, table, extra, missing_code):
 @kernel
 def write_routes(layout_arrays, extra_arrays, nodes, missing_code, table, start, stop):
     """table[i] (N_ROUTE,) int64 OUT: how to walk through node i of a grown tree; LEFT is -1 at a leaf."""
-    layout, extra = as_layout(layout_arrays), as_extra(extra_arrays)
+    layout, extra = as_shared(layout_arrays), as_extra(extra_arrays)
     for i in range(start, stop):
         node, line = nodes[i], table[i]
         line[LEFT], line[RIGHT] = node.left, node.right

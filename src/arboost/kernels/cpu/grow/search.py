@@ -4,10 +4,9 @@ A page with a column for every feature neither compiles nor runs anything of bun
 """
 
 from numba import int64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow import bundled, split
-from arboost.kernels.jit import OPTIONS
+from arboost.kernels.jit import forms_of
 
 
 def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
@@ -19,7 +18,7 @@ def _find_splits_plain(page, extra, nodes, evals, hist, allowed, reg, best, scra
     split.find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop)
 
 
-@overload(find_splits, jit_options=OPTIONS)
+@forms_of(find_splits)
 def _choose_find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
     return bundled.find_splits if _is_bundled(page) else _find_splits_plain
 
@@ -33,7 +32,7 @@ def _find_splits_by_rows_plain(page, extra, nodes, evals, data, allowed, reg, be
     split.find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop)
 
 
-@overload(find_splits_by_rows, jit_options=OPTIONS)
+@forms_of(find_splits_by_rows)
 def _choose_find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
     return bundled.find_splits_by_rows if _is_bundled(page) else _find_splits_by_rows_plain
 
@@ -47,7 +46,7 @@ def _add_no_entries(page, ids, in_order, values, packing, builds, partial, hist,
     pass
 
 
-@overload(add_entries, jit_options=OPTIONS)
+@forms_of(add_entries)
 def _choose_add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
     return bundled.add_entries if _is_bundled(page) else _add_no_entries
 
@@ -62,7 +61,7 @@ def _row_sizes_plain(page):
     return n, page.slot_ptr[n], n, int64(0)
 
 
-@overload(row_sizes, jit_options=OPTIONS)
+@forms_of(row_sizes)
 def _choose_row_sizes(page):
     return bundled.row_sizes if _is_bundled(page) else _row_sizes_plain
 

@@ -7,12 +7,11 @@ followed by [gamma, g_unit, h_unit]: sums are integers times a unit. Nodes with 
 """
 
 from numba import float64, int64, uint64
-from numba.extending import overload
 
 from arboost.kernels.cpu.grow.arrays import Special, is_of
 from arboost.kernels.dtypes import BY_ROWS
 from arboost.kernels.intrinsics import count_trailing_zeros
-from arboost.kernels.jit import OPTIONS, part, section
+from arboost.kernels.jit import forms_of, part, section
 from arboost.kernels.scalar import ALPHA, LAMBDA, MAX_DELTA_STEP, MIN_CHILD_WEIGHT, MIN_GAIN, leaf_score
 
 GAMMA, G_UNIT, H_UNIT = 4, 5, 6
@@ -137,7 +136,7 @@ def is_special(extra, f):
     raise NotImplementedError  # only its two compiled forms below are ever called
 
 
-@overload(is_special, jit_options=OPTIONS)
+@forms_of(is_special)
 def _choose_is_special(extra, f):
     if is_of(extra, Special):
         return lambda extra, f: extra.is_special[f] != 0

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import float32, float64, int64, uint32, uint64
-from numba.extending import overload
 
 from arboost.kernels.cpu.data.counting import key_of_bits
 from arboost.kernels.cpu.grow import bounds as bounding
@@ -21,7 +20,7 @@ from arboost.kernels.cpu.grow.nodes import BATCH, EVALS, OPENED
 from arboost.kernels.cpu.grow.team import STOP, barrier, take_job
 from arboost.kernels.cpu.sorted.column_scan import AHEAD, FULL, PIECE, find_bounded, keep_better, scan_run, sum_run
 from arboost.kernels.cpu.sorted.sorting import bits_of_key
-from arboost.kernels.jit import OPTIONS, kernel, part, section
+from arboost.kernels.jit import forms_of, kernel, part, section
 from arboost.kernels.scalar import clip
 
 LOAD, OPEN, CLOSE = STOP + 1, STOP + 2, STOP + 3
@@ -523,7 +522,7 @@ def _perform(order, level, team, thread, n_threads):
     return False
 
 
-@overload(orders.perform, jit_options=OPTIONS)
+@forms_of(orders.perform)
 def _perform_exact(order, level, team, thread, n_threads):
     return _perform if is_of(level, ExactLevel) else None
 
