@@ -75,6 +75,7 @@ class Learner:
         self._ctx: Context | None = None
         self._base_margin: tuple[np.ndarray | None, np.ndarray] | None = None  # made from this base_score
         self._loss: Loss | None = None
+        self._outputs: tuple[Loss, int, int] | None = None  # n_outputs of this loss and so many label columns
         self.earlier_loss: Loss | None = None  # whose state the next one takes over
         self._metrics: list[Metric] | None = None
         self._margins: weakref.WeakKeyDictionary[DMatrix, _Margins] = weakref.WeakKeyDictionary()
@@ -136,7 +137,11 @@ class Learner:
     @property
     def n_outputs(self) -> int:
         """Columns of the margin: classes, quantiles or label columns; a custom objective may have `num_class`."""
-        return max(self._n_loss_outputs(self.loss), self.resolved.learner.num_class)
+        kept = self._outputs  # asked for in every prediction of a row
+        if kept is None or kept[0] is not self._loss or kept[1] != self.n_label_columns:
+            n_outputs = max(self._n_loss_outputs(self.loss), self.resolved.learner.num_class)
+            kept = self._outputs = (self.loss, self.n_label_columns, n_outputs)
+        return kept[2]
 
     @property
     def n_classes(self) -> int:
@@ -182,7 +187,8 @@ class Learner:
     def start_margin(self, n_rows: int, base_margin: np.ndarray | None) -> np.ndarray:
         """(n, K) float32 margins before any tree: the rows' own base_margin, or the model's intercept."""
         n_outputs = self.n_outputs
-        self._check_room(n_rows, 0)
+        if not is_small(_MARGIN_BYTES * n_rows * n_outputs):  # a row alone is served in microseconds
+            self._check_room(n_rows, 0)
         if base_margin is None or base_margin.size == 0:
             return np.full((n_rows, n_outputs), self.base_margin())
         if base_margin.size != n_rows * n_outputs:
@@ -196,8 +202,6 @@ class Learner:
         n_outputs = self.n_outputs
         n_trees = n_parallel * n_outputs
         n_bytes = _MARGIN_BYTES * n_rows * n_outputs + _TREE_BYTES * n_trees
-        if is_small(n_bytes):  # a prediction of one row comes here, too
-            return
         trees = f" and {n_trees} trees a round (num_parallel_tree={n_parallel})" if n_trees else ""
         what = f"A model of {n_outputs} outputs (num_class, quantiles or label columns){trees} on {n_rows} rows"
         check_room(n_bytes, what, "Lower them.")

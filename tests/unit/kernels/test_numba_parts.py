@@ -50,6 +50,10 @@ PARTS = {
     "numba.core.sigutils:normalize_signature": "jit: types of a signature",
     "numba.core.types:ExternalFunction": "intrinsics: functions of the C library by name",
     "numba.core.types:Type.key": "jit: names of files differ by types",
+    "numba.core.typing.templates:_OverloadFunctionTemplate._get_jit_decorator": "jit: forms of a function are parts",
+    "numba.core.typing.templates:infer": "jit: forms of a function are known to Numba",
+    "numba.core.typing.templates:infer_global": "jit: forms of a function are known to Numba",
+    "numba.core.typing.templates:make_overload_template": "jit: forms of a function are known to Numba",
     "numba.core.typing.templates:signature": "linking: a linked kernel's signature",
     "numba.extending:is_jitted": "gradient: a user's loss may be compiled already",
     "llvmlite.binding:ExecutionEngine.add_object_file": "linking: machine code into memory",
@@ -82,7 +86,7 @@ jit_plus_one = jit.part(plus_one)
 
 def compile_kernel(function, *arguments):
     """A kernel compiled for these values and kept nowhere, and Numba's result."""
-    dispatcher = numba.njit(**jit.OPTIONS, no_cfunc_wrapper=True)(function)
+    dispatcher = numba.njit(**jit._OPTIONS, no_cfunc_wrapper=True)(function)
     dispatcher(*arguments)
     (result,) = dispatcher.overloads.values()
     return dispatcher, result
@@ -154,7 +158,7 @@ def test_kernels_count_no_references():
     _, result = compile_kernel(cut, np.zeros(3), np.zeros(3))
     functions = [f.name for f in result.library._final_module.functions]
     assert not [name for name in functions if "NRT_" in name], (
-        "the option _nrt=False has no effect any more (jit.OPTIONS)"
+        "the option _nrt=False has no effect any more (jit._OPTIONS)"
     )
 
 
