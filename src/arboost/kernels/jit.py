@@ -17,6 +17,7 @@ import numba
 from numba.core import codegen, compiler, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing import templates
+from numba.extending import overload
 
 from arboost.kernels import linking
 from arboost.kernels.cache import KernelFolder, cache_folder, kernel_folder, kernels_digest
@@ -192,11 +193,14 @@ def _add_part(dispatcher: Any, result: Any) -> None:
     dispatcher.overloads[tuple(result.signature.args)] = result._replace(entry_point=name)
 
 
-def forms_of(function: Callable) -> Callable[[Callable], Callable]:
+def forms_of(function: Callable, optimised: bool = False) -> Callable[[Callable], Callable]:
     """Marks what chooses the form of `function` by its arguments' types (None: not this one's); each form is a part.
 
-    Numba's own `overload` would optimise every form, with all that it calls, on its own, and again in its caller.
+    Numba's own `overload` optimises every form, with all that it calls, on its own, and again in its caller. That is
+    long for what calls much, and worth it for an inner loop (`optimised`): LLVM does more for a small function.
     """
+    if optimised:
+        return overload(function, jit_options=_OPTIONS)
 
     def register(choose: Callable) -> Callable:
         template: Any = templates.make_overload_template(function, choose, {}, strict=True, inline="never")

@@ -134,7 +134,7 @@ def _sum_rows_u16(page, ids, in_order, values, start, stop, first, last, packing
                 out[slot] += sign * v
 
 
-@forms_of(_sum_rows)
+@forms_of(_sum_rows, optimised=True)
 def _choose_sum_rows(page, ids, in_order, values, start, stop, first, last, packing, sign, fresh, acc, out):
     return _sum_rows_u8 if page[0].dtype == types.uint64 else _sum_rows_u16
 

@@ -18,7 +18,7 @@ def _find_splits_plain(page, extra, nodes, evals, hist, allowed, reg, best, scra
     split.find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop)
 
 
-@forms_of(find_splits)
+@forms_of(find_splits, optimised=True)
 def _choose_find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
     return bundled.find_splits if _is_bundled(page) else _find_splits_plain
 
@@ -32,7 +32,7 @@ def _find_splits_by_rows_plain(page, extra, nodes, evals, data, allowed, reg, be
     split.find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop)
 
 
-@forms_of(find_splits_by_rows)
+@forms_of(find_splits_by_rows, optimised=True)
 def _choose_find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
     return bundled.find_splits_by_rows if _is_bundled(page) else _find_splits_by_rows_plain
 
@@ -46,7 +46,7 @@ def _add_no_entries(page, ids, in_order, values, packing, builds, partial, hist,
     pass
 
 
-@forms_of(add_entries)
+@forms_of(add_entries, optimised=True)
 def _choose_add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):
     return bundled.add_entries if _is_bundled(page) else _add_no_entries
 
