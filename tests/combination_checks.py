@@ -321,8 +321,9 @@ def _check_loss(d: Draw) -> str:
             problem = _compare_losses(xgboost, d, range(10), 0.35)
             if problem and "rank:" in p["objective"]:  # XGBoost's pairs do not depend on its seed: see more of them
                 problem = _compare_losses(xgboost, replace(d, n_rounds=10 * d.n_rounds), range(10), 0.35)
-        elif problem:
-            problem = _compare_losses(xgboost, _with_all_bins(d), [p["seed"]], 0.1)
+        if problem:
+            seeds = range(10) if is_random else [p["seed"]]
+            problem = _compare_losses(xgboost, _with_all_bins(d), seeds, 0.35 if is_random else 0.1)
     except (xgboost.core.XGBoostError, ValueError, TypeError):
         return "alone"
     assert not problem, problem
