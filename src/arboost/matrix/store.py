@@ -25,7 +25,9 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import available_bytes
 
-PAGE_BYTES = 1 << 25  # of a page: small beside memory, large beside what it costs to go from one to the next
+PAGE_BYTES = (
+    1 << 24
+)  # of a page: it stays in cache from reading to use, and is large beside what a change of pages costs
 MIN_PAGE_BYTES = 1 << 20
 N_AHEAD = 2  # pages that are read while one is in use
 _RUN_BYTES = 1 << 20  # read at a time: the checksum is taken while they are in cache
@@ -227,8 +229,8 @@ class StoredPages(Sequence[BinnedPage]):
         """Take one more page; its memory may be used for others afterwards."""
         if page.nbytes <= self._held_bytes:
             self._held_bytes -= page.nbytes
-            arrays = {"words": page.words.copy(), "columns": page.columns.copy()}
-            self._pages.append(replace(page, **arrays, first_row=self.n_rows))
+            words, columns = page.words.copy(), page.columns.copy()
+            self._pages.append(replace(page, words=words, columns=columns, first_row=self.n_rows))
         else:
             file = self._files[self._n_stored % len(self._files)]
             self._pages.append(_store(file, page, self._codec))

@@ -10,6 +10,7 @@ from arboost.matrix import codec, store
 from arboost.matrix.adapt import DenseData
 from arboost.matrix.cuts import make_cuts
 from arboost.matrix.page import make_binned
+from arboost.matrix.page_files import checksums_of
 from arboost.matrix.store import PageCache, StoredPages, _runs, count_rows, head_of, store_pages, visit
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -54,6 +55,19 @@ def test_what_is_written_is_read(tmp_path, compress, max_bin):
         np.testing.assert_array_equal(mine[1], theirs[1])
     rows = np.array([999, 0, 130, 130])
     np.testing.assert_array_equal(pages.take(rows).array, whole.take(rows).array)
+
+
+def test_checksums_of_pieces_of_any_size_and_place():
+    data = np.random.default_rng(1).integers(0, 256, 1000).astype(np.uint8)
+    sizes = [0, 8, 64, 13, 1, 800, 7]
+    expected = checksums_of(data, sizes)
+    shifted = np.concatenate([[0, 0, 0], data]).astype(np.uint8)[3:]
+    assert checksums_of(shifted, sizes).tolist() == expected.tolist()
+    assert checksums_of(data[8:72], [64]).tolist() == [expected[2]]
+    for i in (8, 80, 85, 86, 892):
+        changed = data.copy()
+        changed[i] ^= 1
+        assert (checksums_of(changed, sizes) != expected).sum() == 1
 
 
 def test_only_what_is_asked_for(tmp_path):
