@@ -1,7 +1,5 @@
 """Pages on disk are the pages that were written, whatever is asked of them and however they are packed."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -154,15 +152,28 @@ def test_no_rows(tmp_path):
     assert list(pages.chunks()) == []
 
 
-def test_a_visit_that_ends_early_leaves_no_thread(tmp_path):
+def test_visits_that_end_early_and_visits_side_by_side(tmp_path):
     pages, whole = stored(tmp_path)
     for _ in pages:
         break
     visiting = iter(pages)
     next(visiting)
     visiting.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("arboost-pages")]
     np.testing.assert_array_equal(joined(pages), whole.words)
+    for mine, theirs in zip(pages.visit(), pages.visit(), strict=True):
+        assert mine.words is not theirs.words
+        np.testing.assert_array_equal(mine.words, theirs.words)
+
+
+def test_threads_end_with_their_pages(tmp_path):
+    pages, _ = stored(tmp_path)
+    joined(pages)
+    (_, readers) = pages._threads
+    threads = list(readers._threads)
+    assert threads
+    del pages, readers
+    for thread in threads:
+        thread.join()
 
 
 def test_closed(tmp_path):
