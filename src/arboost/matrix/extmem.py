@@ -36,7 +36,7 @@ class ExtMemQuantileDMatrix(BinsOnly):
         Accepted for compatibility.
     memory_budget
         Bytes of bins that may be in memory at a time: pages being read, at least three, and as many others as fit,
-        which then do not go to disk. None: only those being read, about 50 MB.
+        which then do not go to disk. None: only those being read, about 100 MB.
     """
 
     @positional_with_warning
