@@ -107,8 +107,8 @@ def test_cuts_and_bins_are_those_of_the_whole(chunk_values, sort_rows, weighted,
         batched = QuantileDMatrix(Batches(parts(X, 1, 100, 290, **fields)), max_bin=max_bin)
         for mine, theirs in zip(batched.get_quantile_cut(), whole.get_quantile_cut(), strict=True):
             np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(batched._page.words, whole._page.words)
-        np.testing.assert_array_equal(batched._page.columns, whole._page.columns)
+        np.testing.assert_array_equal(batched._bins.words, whole._bins.words)
+        np.testing.assert_array_equal(batched._bins.columns, whole._bins.columns)
 
 
 def test_few_passes(monkeypatch):
@@ -141,6 +141,24 @@ def test_few_passes_even_with_many_features(by_sorting):
     }
     assert n_tiles[False] > 10
     assert n_tiles[True] <= 3
+
+
+@pytest.mark.parametrize("by_sorting", [False, True])
+def test_tables_for_cuts_are_bounded(by_sorting):
+    """However large the data is: pages that go to disk may be larger than memory."""
+    n_features, n_rows = 10_000, 60_000 if by_sorting else 10**9
+    lengths = np.full(n_features if by_sorting else 0, n_rows)
+    tiles = cuts_module._tiles(n_features, cuts_module._Shares(by_sorting, False, n_features * n_rows), 256, lengths)
+    widest = max(stop - first for first, stop in tiles)
+    cells = n_rows if by_sorting else cuts_module.cells_of_feature(256)
+    assert 0.9 * cuts_module.STREAMED_CELLS < widest * cells < 1.1 * cuts_module.STREAMED_CELLS
+
+
+def test_bins_of_a_quantile_matrix_stay_in_memory(tmp_path):
+    source = Batches(parts(table(), 100))
+    source.cache_prefix = str(tmp_path / "cache")
+    assert len(QuantileDMatrix(source).pages(Context(), 256)) == 1
+    assert not QuantileDMatrix(source)._cache
 
 
 class Watched(DataIter):
@@ -213,7 +231,7 @@ def test_batches_of_different_kinds():
     assert raw.feature_names == list("abcde")
     made = QuantileDMatrix(Batches([{"data": data} for data in batches]))
     assert made.feature_names == list("abcde")
-    np.testing.assert_array_equal(made._page.columns, QuantileDMatrix(X)._page.columns)
+    np.testing.assert_array_equal(made._bins.columns, QuantileDMatrix(X)._bins.columns)
 
 
 def test_missing_value():
