@@ -91,6 +91,8 @@ EXCEPTIONS = {
 EXTRA = {
     "XGBModel": {"early_stopping", "validation_fraction"},  # early stopping inside of a search
     "XGBClassifier": {"class_weight"},
+    "Booster.predict": {"output"},  # predictions of what is larger than memory go to a file
+    "core.Booster.predict": {"output"},
 }
 
 MODULES = [

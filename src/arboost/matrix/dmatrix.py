@@ -67,7 +67,8 @@ class DMatrix:
     silent
         Accepted for compatibility.
     feature_names
-        Names of the features; by default a DataFrame's column names.
+        Names of the features; by default a DataFrame's column names. Of Parquet the columns that are features, if not
+        all.
     feature_types
         Types of the features: int, float, i (indicator), q (quantitative) or c (categories, as codes 0, 1, 2, ...); or
         the `get_categories()` of a model or another matrix, whose codes this data shall have.
@@ -120,11 +121,12 @@ class DMatrix:
         if isinstance(data, DataIter):
             _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
             raw, fields = read_batches(batches_of(data, missing), ctx, missing)
-        elif files.is_path(data):
-            raw, fields = files.read_file(data, missing, fields, ctx, streamed=isinstance(self, QuantileDMatrix))
+        elif files.is_source(data):
+            streamed = isinstance(self, QuantileDMatrix)
+            raw, fields = files.read_file(data, missing, fields, ctx, streamed, feature_names)
         else:
             raw = adapt(data, missing)
-        _check_categorical(raw, enable_categorical or raw.is_saved)
+        _check_categorical(raw, enable_categorical or raw.has_own_types)
         if isinstance(feature_types, Categories):
             raw, feature_types = recode(raw, feature_types.stored()), None
         self._begin(raw, ctx)
