@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from arboost.config import config_context, get_config, set_config
     from arboost.losses import ScalarLoss
     from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+    from arboost.matrix.extmem import ExtMemQuantileDMatrix
     from arboost.matrix.iterator import DataIter
     from arboost.training import cv, train
     from arboost.version import __version__, build_info
@@ -22,6 +23,7 @@ _LAZY = {
     "Booster": "arboost.booster",
     "DMatrix": "arboost.matrix.dmatrix",
     "DataIter": "arboost.matrix.iterator",
+    "ExtMemQuantileDMatrix": "arboost.matrix.extmem",
     "QuantileDMatrix": "arboost.matrix.dmatrix",
     "ScalarLoss": "arboost.losses",
     "XGBClassifier": "arboost.sklearn",
@@ -63,6 +65,7 @@ __all__ = [
     "Booster",
     "DMatrix",
     "DataIter",
+    "ExtMemQuantileDMatrix",
     "QuantileDMatrix",
     "ScalarLoss",
     "XGBClassifier",

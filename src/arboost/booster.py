@@ -17,7 +17,7 @@ from arboost.losses import ScalarLoss, loss_from_config
 from arboost.matrix.adapt import RawData, adapt
 from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories
-from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.frames import get_categories
 from arboost.model_config import config_from_json, config_to_json
 from arboost.modelio import dump, files, onnx, source
@@ -414,10 +414,10 @@ class Booster:
         if learner.categories is None and not learner.model.n_rounds and data.categories is not None:
             learner.categories = data.categories.stored()
         fitting = self._aligned(data)
-        if fitting is not data and isinstance(data, QuantileDMatrix):
+        if fitting is not data and data.raw is None:
             raise XGBoostError(
-                "The QuantileDMatrix has other codes of categories, or another order of columns, than the model that "
-                "is to be trained further: build it with feature_types=booster.get_categories(), or use DMatrix."
+                f"The {type(data).__name__} has other codes of categories, or another order of columns, than the model "
+                "that is to be trained further: build it with feature_types=booster.get_categories(), or use DMatrix."
             )
         return fitting
 

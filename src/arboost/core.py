@@ -2,6 +2,7 @@
 
 from arboost.booster import Booster
 from arboost.matrix.dmatrix import DataSplitMode, DMatrix, QuantileDMatrix
+from arboost.matrix.extmem import ExtMemQuantileDMatrix
 from arboost.matrix.iterator import DataIter
 from arboost.objective import Objective, TreeObjective
 from arboost.runtime.errors import XGBoostError
@@ -12,6 +13,7 @@ __all__ = [
     "DMatrix",
     "DataIter",
     "DataSplitMode",
+    "ExtMemQuantileDMatrix",
     "Objective",
     "QuantileDMatrix",
     "TreeObjective",

@@ -24,7 +24,7 @@ from arboost.callback import (
     ProgressBar,
     TrainingCallback,
 )
-from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import ParamsLike, normalize
 from arboost.params.table import PARAMS
 from arboost.runtime import settings
@@ -382,10 +382,11 @@ def cv(
     pandas.DataFrame or dict of lists
         Columns ``{train,test}-{metric}-{mean,std}``, one row for each round. Data with groups is split by whole groups.
     """
-    if isinstance(dtrain, QuantileDMatrix):
-        raise XGBoostError("`QuantileDMatrix` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     if not isinstance(dtrain, DMatrix):
         raise TypeError(f"dtrain must be a DMatrix of arboost, got {type_name(dtrain)}.")
+    if dtrain.raw is None:
+        kind = type(dtrain).__name__
+        raise XGBoostError(f"`{kind}` is not yet supported by `cv`: it cannot be sliced; use a DMatrix.")
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     dtrain.info.check_groups()
     Context().refuse_workers("`cv`", "its folds would hold rows of all workers. Run it on one machine.")

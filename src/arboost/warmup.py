@@ -204,6 +204,26 @@ def _warm_survival(xgb: Any, X: np.ndarray) -> None:
         survival.predict_survival_function(aft, data, [0.5, 1.0])
 
 
+def _warm_pages(xgb: Any, X: np.ndarray) -> None:
+    """Rows on two pages of a temporary file, all of them and a sample."""
+
+    class Rows(xgb.DataIter):  # type: ignore[misc]
+        left = 1
+
+        def reset(self) -> None:
+            self.left = 1
+
+        def next(self, input_data: Callable) -> bool:
+            if self.left:
+                input_data(data=X, label=X[:, 0])
+            self.left -= 1
+            return self.left == 0
+
+    pages = xgb.ExtMemQuantileDMatrix(Rows(min_cache_page_bytes=1))
+    for params in ({}, {"subsample": 0.5}):
+        xgb.train(_QUIET | params, pages, 2)
+
+
 def _warm_text(xgb: Any, X: np.ndarray) -> None:
     """Files of text, long enough not to be read line by line."""
     with tempfile.TemporaryDirectory() as folder:
@@ -219,6 +239,7 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "categories": _warm_categories,
     "exact": _warm_exact,
     "linear": _warm_linear,
+    "pages": _warm_pages,
     "rank": _warm_rank,
     "shap": _warm_shap,
     "survival": _warm_survival,

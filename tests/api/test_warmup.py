@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # Kernels that `compile` leaves to their first use: "module.function" -> why.
 COMPILED_LATER = {
     "arboost.kernels.cpu.grow.nodes.release_histograms": "only a tree that outgrows the memory for histograms needs it",
-    "arboost.kernels.cpu.grow.paged.carry_out": "no matrix of several pages can be made yet: only tests have some",
     **{
         f"arboost.kernels.cpu.round.leaf_quantile.{name}": "quantiles over several workers, which one machine has not"
         for name in ("count_digits", "fill_keys", "next_keys", "values_of_keys")

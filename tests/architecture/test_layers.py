@@ -68,6 +68,7 @@ ROOMS = {
     "polars": ["compat", "matrix.frames"],
     "narwhals": ["matrix.frames"],
     "onnx": ["modelio.onnx"],
+    "lz4": ["matrix.codec"],
     "cupy": ["compat"],
     "sklearn": ["compat", "sklearn", "ensemble"],
     "matplotlib": ["compat", "plotting", "cli.drawing"],

@@ -178,7 +178,7 @@ class LinearTrainer:
     def __init__(self, ctx: Context, data: DMatrix):
         if data.raw is None:
             raise XGBoostError(
-                "Not implemented for `QuantileDMatrix`: gblinear needs the values themselves, use DMatrix."
+                f"Not implemented for `{type(data).__name__}`: gblinear needs the values themselves, use DMatrix."
             )
         if "c" in (data.feature_types or ()):
             raise XGBoostError("`gblinear` doesn't support categorical features.")

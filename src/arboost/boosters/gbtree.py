@@ -165,7 +165,7 @@ def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
             "'hist' or 'approx'."
         )
     if data.raw is None:
-        raise XGBoostError("Only `hist` tree method can use `QuantileDMatrix`: pass a DMatrix to `exact`.")
+        raise XGBoostError(f"Only `hist` tree method can use `{type(data).__name__}`: pass a DMatrix to `exact`.")
     if params.grow_policy != "depthwise" or params.max_leaves:
         settings.warn("tree_method `exact` grows level by level: grow_policy and max_leaves are ignored, as in XGBoost")
     check_memory(ctx, data.num_row(), data.num_nonmissing(), int(data.raw.scan(ctx).max(initial=0)))
@@ -176,7 +176,8 @@ def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
 def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
     """A grower on proposed candidates, global or local."""
     if data.raw is None:
-        raise XGBoostError("Only the `hist` tree method can use the `QuantileDMatrix`: pass a DMatrix to `approx`.")
+        kind = type(data).__name__
+        raise XGBoostError(f"Only the `hist` tree method can use the `{kind}`: pass a DMatrix to `approx`.")
     features = data.info.feature_weights, data.info.feature_names
     if params.sketch_proposal == "local":
         ctx.refuse_workers("sketch_proposal='local'", "every worker would need all sorted columns. Use 'global'.")

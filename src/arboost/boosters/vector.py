@@ -12,6 +12,7 @@ from arboost.boosters.rounds import Gradients, LeafSolver, Round
 from arboost.boosters.sampling import sample_by_gradient, sample_rows
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.page import BinnedPage
+from arboost.matrix.store import count_rows
 from arboost.params.resolve import TreeParams
 from arboost.runtime import rng
 from arboost.runtime.context import Context
@@ -37,7 +38,7 @@ class VectorTrainer(TreeTrainer):
     ):
         self._pages, self._features = pages, (feature_weights, feature_names)
         self._growers = {n_targets: HistogramGrower(ctx, pages, params, *self._features, n_targets)}
-        n_rows = sum(page.n_rows for page in pages)
+        n_rows = count_rows(pages)
         super().__init__(ctx, n_rows, params, self._growers[n_targets], reviser)
         self._packed = np.empty((n_targets, n_rows), np.int64)
 

@@ -8,7 +8,7 @@ import importlib
 from typing import Any
 
 _GROUPS = {
-    "data": ("binning", "bundle", "compressed", "counting", "text"),
+    "data": ("binning", "bundle", "compressed", "counting", "paging", "text"),
     "grow": ("team",),
     "model": ("candidates", "predict", "shap"),
     "round": (

@@ -19,6 +19,7 @@ from arboost.levels.rowsets import RowSets, join_rows
 from arboost.levels.special import SpecialSearch
 from arboost.levels.vectors import VectorGradients, VectorSums, weight_arrays
 from arboost.matrix.page import BinnedPage
+from arboost.matrix.store import count_rows, head_of, visit
 from arboost.runtime.context import Context
 from arboost.runtime.memory import check_room
 from arboost.runtime.pool import Team
@@ -46,15 +47,17 @@ class HistogramEngine:
     def __init__(
         self, ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, n_targets: int = 0
     ):
-        first = pages[0]
+        first = head_of(pages)
         is_special = bool(first.cuts.is_categorical.any() or (monotone is not None and monotone.any()))
         self._alone = ctx.comm.world_size == 1
         self._one_page = len(pages) == 1
-        if is_special or n_targets or not (self._alone and self._one_page):
-            pages = [page.unbundled(ctx) for page in pages] if self._one_page else pages
+        if self._one_page:
             first = pages[0]
+            if is_special or n_targets or not self._alone:
+                first = first.unbundled(ctx)
+            pages = [first]
         self._ctx, self._pages, self._cuts = ctx, pages, first.cuts
-        self._n_features, self._n_rows = first.n_features, sum(page.n_rows for page in pages)
+        self._n_features, self._n_rows = first.n_features, count_rows(pages)
         self._rowsets = RowSets(ctx, self._n_rows)
         self._store = HistogramStore(ctx, first, max(1, n_targets))
         self._bundled = None if first.bundles is None else BundledColumns(ctx, first, self._store.slot_ptr)
@@ -144,16 +147,24 @@ class HistogramEngine:
         return self._opened[: int(counts[nodes.OPENED])].copy()
 
     def _visit_pages(self, n_batch: int, few_rows: bool) -> None:
-        """Split and build, page by page."""
+        """Split and build, page by page; of pages on disk only what the level looks at is read."""
+        store = self._store
         self._runs.counts[0] = 0
-        if not n_batch:
-            self._store.buffers[self._store.builds["hist"][:1]] = 0
-        move = level.PLAN if n_batch else 0
-        for page in self._pages:
+        if n_batch:
+            self._team.order(level.PLAN, self._args, few_rows)
+        else:
+            store.buffers[store.builds["hist"][:1]] = 0
+        columns = np.unique(self.nodes["feature"][self._batch[:n_batch]]).tolist()
+        has_followers = self._team.stop()  # nobody spins while a page is waited for
+        for page in visit(self._pages, columns, words=bool(store.counts[nodes.BUILDS])):
             self._page = self._page_arrays(page)
             self._rebind()
-            self._team.order(move | (level.SPLIT if n_batch else 0) | level.BUILD, self._args, few_rows)
-            move = 0
+            if has_followers:
+                self._team.start(self._args)
+            self._team.order((level.SPLIT if n_batch else 0) | level.BUILD, self._args, few_rows)
+            self._team.stop()
+        if has_followers:
+            self._team.start(self._args)
         if n_batch:
             self._team.order(paged.PLACE, self._args, few_rows)
 
@@ -227,21 +238,23 @@ class HistogramEngine:
             extra = self._extra()
             self._rowsets.add_split_weights(self._page, extra, self.nodes, closed, weights, margin, target)
         if self._sampled is not None and not self._has_sparse:
-            self._walk_others(self._sampled, weights, margin, target)
+            chosen = np.zeros(self._n_rows, np.uint8)
+            chosen[self._sampled] = 1
+            self.walk(self._pages, chosen, weights, margin, target)
 
-    def _walk_others(self, sampled: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int) -> None:
-        """Weights for rows that were not sampled: each walks the tree by its bins."""
+    def walk(
+        self, pages: Sequence[BinnedPage], skip: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int
+    ) -> None:
+        """Add weights to the margins of rows r with skip[r] == 0: each walks the tree by its bins, wherever it lies."""
         n, extra = int(self._store.counts[nodes.NODES]), self._extra()
-        chosen = np.zeros(self._n_rows, np.uint8)
-        chosen[sampled] = 1
         missing_code = self._page[arrays.Page._fields.index("missing_code")]
         layout = self._page[arrays.Page._fields.index("layout")]
         table = np.empty((n, routes.N_ROUTE), np.int64)
         routes.write_routes(layout, extra, self.nodes, missing_code, table, 0, n)
-        for page in self._pages:
+        for page in visit(pages, columns=()):
             bins = page.words.view(page.bin_dtype)
-            first_row = () if self._one_page else page.first_row
-            args = (bins, first_row, table, extra, weights, chosen, missing_code, target, margin)
+            first_row = () if len(pages) == 1 else page.first_row
+            args = (bins, first_row, table, extra, weights, skip, missing_code, target, margin)
             self._ctx.run_ranges(page.n_rows, _WALK_GRAIN, partition.add_weights_by_bins, *args)
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -47,6 +47,10 @@ class QuantizedGradients:
         planes[:, rows] = self.planes[:, rows]
         return replace(self, planes=planes, sums=None)
 
+    def take(self, rows: np.ndarray) -> "QuantizedGradients":
+        """Those of `rows` alone, in their order."""
+        return replace(self, planes=np.take(self.planes, rows, axis=1), sums=None)
+
     def total(self, ctx: Context, rows: np.ndarray | None) -> tuple[int, int]:
         """Integer sums (g, h) over `rows` (None: all rows) of all workers."""
         if self.sums is not None and rows is None:

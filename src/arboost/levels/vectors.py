@@ -4,7 +4,7 @@ A node's histogram has planes for every target, and the gain of a split is the s
 (kernels/cpu/grow/search_vectors.py).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,14 @@ class VectorGradients(QuantizedGradients):
         n_planes = np.array([len(target.planes) for target in self.targets])
         shifts = [int(target.packings[0, 0]) for target in self.targets]
         return np.column_stack([np.cumsum(n_planes) - n_planes, shifts]).astype(np.int64)
+
+    def take(self, rows: np.ndarray) -> "VectorGradients":
+        """Those of `rows` alone, in their order."""
+        planes = np.take(self.planes, rows, axis=1)
+        ends = np.cumsum([len(target.planes) for target in self.targets]).tolist()
+        own = zip(self.targets, [0, *ends], ends, strict=False)
+        targets = tuple(replace(target, planes=planes[a:b], sums=None) for target, a, b in own)
+        return replace(self, planes=planes, targets=targets)
 
     def totals(self, ctx: Context, rows: np.ndarray | None) -> np.ndarray:
         """(2 * K,) int64: the sums over `rows` (None: all rows)."""

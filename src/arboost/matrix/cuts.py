@@ -23,6 +23,7 @@ MAX_BIN_LIMIT = 65535
 MAX_CATEGORIES = 65535  # codes must fit two-byte bins beside the missing code
 _TILE_CELLS = 1 << 21  # counters alive at a time (16 MiB): features are handled in tiles that fit
 _TILE_VALUES = 1 << 21  # values sorted, or set aside for counting, at a time (8 MiB)
+STREAMED_CELLS = 1 << 24  # counters (128 MiB), and values, of a tile at most where each tile reads a source anew
 _SORT_ROWS = 1 << 16  # up to here sorting a feature is cheaper than clearing and scanning its counters
 _EPS = 1e-5
 _NO_VALUE = np.float32(1e-5)  # XGBoost's minimum for a feature without values; its one cut is 3e-5
@@ -278,17 +279,24 @@ class _Shares(NamedTuple):
 
 def _tiles(n_features: int, shares: _Shares, max_bin: int, lengths: np.ndarray) -> list[tuple[int, int]]:
     """Ranges of features handled together, so that tables and buffers stay bounded; no lengths: by counting."""
-    # Where each tile reads a source anew, tiles are wider; their tables still stay below the size of the page to come.
+    # Where each tile reads a source anew, tiles are wider; their tables still stay below the size of the page to come,
+    # which may be larger than memory if it goes to disk.
     n_page = shares.n_streamed
     if len(lengths):
         cost = np.maximum(lengths, 4 * np.minimum(lengths, max_bin))  # of its values, or of its slots
         # Every tile of sparse data looks at all entries; two bytes for each are not more than the page to come.
         most = max(_TILE_VALUES // 2, -(-int(cost.sum()) // 2)) if shares.is_sparse else _TILE_VALUES
-        load = (np.cumsum(cost) - cost) // max(most, n_page // 2)
+        load = (np.cumsum(cost) - cost) // max(most, min(n_page // 2, STREAMED_CELLS))
     else:
-        load = np.arange(n_features) // max(1, max(_TILE_CELLS, n_page // 4) // (max(256, max_bin + 2) * 256))
+        n_cells = max(_TILE_CELLS, min(n_page // 4, STREAMED_CELLS))
+        load = np.arange(n_features) // max(1, n_cells // cells_of_feature(max_bin))
     edges = [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), n_features]
     return [(first, stop) for first, stop in pairwise(edges) if first < stop]
+
+
+def cells_of_feature(max_bin: int) -> int:
+    """Counters that a feature needs at most."""
+    return max(256, max_bin + 2) * 256
 
 
 def _is_single(ctx: Context, raw: SparseData, weights: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """DMatrix and QuantileDMatrix, with XGBoost's constructors and accessors.
 
 A DMatrix keeps a reference to the user's data and makes bins when training asks for them; a QuantileDMatrix makes
-them at once and lets the data go. The engine reads `info`, `chunks` and `binned`.
+them at once and lets the data go (`extmem.py` has the one that keeps them on disk). The engine reads `info`, `chunks`
+and `pages`.
 """
 
 import os
@@ -24,6 +25,7 @@ from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.sorted import SortedPage, make_sorted
+from arboost.matrix.store import PageCache, StoredPages, store_pages
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.card import make_card
 from arboost.runtime.comm import Comm
@@ -53,8 +55,9 @@ class DMatrix:
         NumPy array of any real dtype, nested list, data frame (pandas, polars, pyarrow or anything with Arrow's or the
         interchange protocol), or SciPy sparse matrix, whose absent entries are missing values. Also structured arrays
         (fields are features), masked arrays (masked is missing), tensors in main memory, a `DataIter`, which is read
-        anew at every use, and the path of a local file: Parquet, CSV (with a header: feature names), libsvm or what
-        `save_binary` wrote, told by its suffix or first bytes or given as in "train.txt?format=csv&label_column=0".
+        anew at every use (bins go to disk if it has a `cache_prefix`), and the path of a local file: Parquet, CSV (with
+        a header: feature names), libsvm or what `save_binary` wrote, told by its suffix or first bytes or given as in
+        "train.txt?format=csv&label_column=0".
     label
         Label of every row; (n_rows, K) for several targets. For a Parquet or CSV file this, like weight, base_margin,
         qid and the bounds, may be the name of a column (or a list of names), which is then no feature.
@@ -122,7 +125,7 @@ class DMatrix:
             _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
             raw, fields = read_batches(batches_of(data, missing), ctx, missing)
         elif files.is_source(data):
-            streamed = isinstance(self, QuantileDMatrix)
+            streamed = isinstance(self, BinsOnly)
             raw, fields = files.read_file(data, missing, fields, ctx, streamed, feature_names)
         else:
             raw = adapt(data, missing)
@@ -130,6 +133,8 @@ class DMatrix:
         if isinstance(feature_types, Categories):
             raw, feature_types = recode(raw, feature_types.stored()), None
         self._begin(raw, ctx)
+        if isinstance(data, DataIter) and data.cache_prefix and not isinstance(self, BinsOnly):
+            self.keep_on_disk(cache_of(data))
         self.is_frame = raw.is_frame and feature_names is None
         self.set_info(
             feature_names=raw.feature_names if feature_names is None else feature_names,
@@ -147,9 +152,11 @@ class DMatrix:
         self.is_frame = raw.is_frame  # columns may be put in order by their names
         self._order: list[int] | None = None  # of the columns of the matrix that this one was made from
         self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
-        self._page: BinnedPage | None = None  # of a QuantileDMatrix, which keeps no `raw`
+        self._bins: BinnedPage | StoredPages | None = None  # of a matrix that keeps no `raw`
+        self._cache: PageCache | None = None  # where pages go; None: there is one, in memory
         # What is made on demand is put in place whole: threads that train on one matrix may make it side by side.
         self._page_of_kind: tuple[tuple[int, bool, bool, Comm], BinnedPage] | None = None
+        self._stored: tuple[tuple[int, Comm], StoredPages] | None = None
         self._cuts: tuple[tuple[int, Comm], Cuts] | None = None
         self._sorted: SortedPage | None = None
         self._proposed_bins = 0  # of the trees that propose their own candidates; 0: there are none
@@ -158,7 +165,7 @@ class DMatrix:
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, values): float32 C-ordered, NaN = missing, valid until the next chunk is asked for."""
-        source = self._page if self.raw is None else self.raw
+        source = self._bins if self.raw is None else self.raw
         assert source is not None
         return source.chunks(rows)
 
@@ -190,7 +197,22 @@ class DMatrix:
         self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False
     ) -> Sequence[BinnedPage]:
         """The data as bins, on one page after the other; see `binned`, which has them all on one."""
-        return [self.binned(ctx, max_bin, enable_bundle, keep_sparse)]
+        if self._cache is None:
+            return [self.binned(ctx, max_bin, enable_bundle, keep_sparse)]
+        kind, kept = (max_bin, ctx.comm), self._stored
+        if kept is not None and kept[0] == kind:
+            return kept[1]
+        assert self.raw is not None
+        cuts = self._cuts_for(ctx, max_bin)
+        kept = self._stored = None  # before the next ones take their room on disk
+        pages = store_pages(ctx, self.raw, cuts, self._cache)
+        self._stored = (kind, pages)
+        return pages
+
+    def keep_on_disk(self, cache: PageCache | None) -> None:
+        """From now on `pages` lie where `cache` says; None: in memory, all on one."""
+        self._cache = cache
+        self._page_of_kind = self._stored = None
 
     def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
         """Where the bins begin and end: kept, whatever the page that is made of them looks like."""
@@ -207,14 +229,15 @@ class DMatrix:
         if self._sorted is None:
             if self.raw is None:
                 raise XGBoostError(
-                    "A QuantileDMatrix holds bins only: tree_method `exact` and `approx` need the values. Use DMatrix."
+                    f"{type(self).__name__} holds bins only: tree_method `exact` and `approx` need the values. Use "
+                    "DMatrix."
                 )
             self._sorted = make_sorted(ctx, self.raw)
         return self._sorted
 
     def agree(self, ctx: Context) -> None:
         """Make sure that this share and those of all other workers are one data set; all must call this."""
-        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts)
+        agree(ctx, self.info, self._categories, None if self._bins is None else self._bins.cuts)
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.
@@ -240,7 +263,7 @@ class DMatrix:
     def _align(self, names: Sequence[str] | None, categories: Categories | None, unseen: str) -> "DMatrix | None":
         """The data in other columns or codes, None if it has them already."""
         order = find_order(self.feature_names, names) if self.is_frame else None
-        source = self._page if self.raw is None else self.raw
+        source = self._bins if self.raw is None else self.raw
         changed = align(source, order, self.categories, categories, unseen, names or self.feature_names)
         if changed is source:
             return None
@@ -410,10 +433,10 @@ class DMatrix:
         A feature's cuts begin with a value below its minimum; those of categories are their codes. After training with
         `approx` they are those of its first tree, where all rows weigh alike.
         """
-        if self._page is None and self._cuts is None and self._proposed_bins:
+        if self._bins is None and self._cuts is None and self._proposed_bins:
             self._cuts_for(self._ctx, self._proposed_bins)
         kept = self._cuts
-        cuts = self._page.cuts if self._page is not None else None if kept is None else kept[1]
+        cuts = self._bins.cuts if self._bins is not None else None if kept is None else kept[1]
         if cuts is None:
             raise XGBoostError(
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "
@@ -439,7 +462,7 @@ class DMatrix:
             Accepted for compatibility.
         """
         if self.raw is None:
-            raise XGBoostError("binary saving only supported by DMatrix: a QuantileDMatrix has let its data go.")
+            raise XGBoostError(f"binary saving only supported by DMatrix: {type(self).__name__} has let its data go.")
         saved.save(os.fsdecode(fname), self.raw, self.info, self._categories)
 
     def slice(self, rindex: Any, allow_groups: bool = False) -> "DMatrix":
@@ -453,7 +476,7 @@ class DMatrix:
             Whether data with groups may be sliced; the groups are dropped.
         """
         if self.raw is None:
-            raise XGBoostError("Slicing is not supported for QuantileDMatrix: slice the data or use DMatrix.")
+            raise XGBoostError(f"Slicing is not supported for {type(self).__name__}: slice the data or use DMatrix.")
         if self.info.group_ptr is not None and not allow_groups:
             raise XGBoostError("slice does not support group structure; pass allow_groups=True to drop it.")
         rows = _row_numbers(rindex, self.num_row())
@@ -488,12 +511,78 @@ class DMatrix:
 
     def _forget_bins(self) -> None:
         """Cuts depend on the weights."""
-        self._page_of_kind = None
+        self._page_of_kind = self._stored = None
         self._cuts = None
         self._aligned = None
 
 
-class QuantileDMatrix(DMatrix):
+class BinsOnly(DMatrix):
+    """What the matrices have in common that make bins at once and let the data go."""
+
+    max_bin: int
+    _ref: "weakref.ReferenceType[DMatrix] | None" = None
+
+    @property
+    def ref(self) -> "weakref.ReferenceType[DMatrix] | None":
+        """Weak reference to the data set whose bins are used, or None."""
+        return self._ref
+
+    def _check_bins(self, max_bin: int | None, ref: DMatrix | None) -> None:
+        """Take the number of bins, and refuse what cannot be one, or no matrix."""
+        self.max_bin = DEFAULT_MAX_BIN if max_bin is None else _whole_number("max_bin", max_bin)
+        check_max_bin(self.max_bin)
+        if ref is not None and not isinstance(ref, DMatrix):
+            raise TypeError(f"`ref` must be a DMatrix of arboost, got {type_name(ref)}.")
+
+    def _let_go(self, ref: DMatrix | None) -> None:
+        """Make bins, with the cuts of `ref` or with own ones, and let the data go."""
+        self._ref = None if ref is None else weakref.ref(ref)
+        self.agree(self._ctx)
+        if ref is not None:
+            self._align_to(ref)
+        assert self.raw is not None
+        self._bins = self._bin(self.raw, self._own_cuts() if ref is None else self._cuts_of(ref))
+        self.raw = None
+
+    def _bin(self, raw: RawData, cuts: Cuts) -> BinnedPage | StoredPages:
+        raise NotImplementedError
+
+    def _check_same(self, max_bin: int) -> None:
+        """Refuse another number of bins than there is."""
+        if max_bin != self.max_bin:
+            raise XGBoostError(_max_bin_message(max_bin, self.max_bin))
+
+    def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
+        self._check_same(max_bin)
+        assert self._bins is not None
+        return self._bins.cuts
+
+    def _own_cuts(self) -> Cuts:
+        if self.num_col() == 0:
+            raise XGBoostError("Data must have at least 1 column.")
+        assert self.raw is not None
+        return make_cuts(self._ctx, self.raw, self.info.row_weight(), self.max_bin, self.feature_types)
+
+    def _align_to(self, ref: DMatrix) -> None:
+        """Bins of categories are their codes, so they must be those of `ref`; columns of frames take its order too."""
+        twin = self.aligned(ref.feature_names, ref.categories)
+        self.raw, self.info, self._aligned = twin.raw, twin.info, None
+        self._categories = ref.categories if self._categories is not None else None
+
+    def _cuts_of(self, ref: DMatrix) -> Cuts:
+        if ref.num_col() != self.num_col():
+            raise XGBoostError(
+                "Invalid ref DMatrix, different number of features. The data has "
+                f"{self.num_col()}, `ref` has {ref.num_col()}."
+            )
+        return ref._cuts_for(self._ctx, self.max_bin)
+
+    def _forget_bins(self) -> None:
+        """The data is gone: bins stay."""
+        self._aligned = None
+
+
+class QuantileDMatrix(BinsOnly):
     """Data for training with `tree_method="hist"`, stored as bins only: the user's data is not kept.
 
     Workers that train together make theirs together: the bins are those of all their rows.
@@ -538,70 +627,38 @@ class QuantileDMatrix(DMatrix):
         max_quantile_batches: int | None = None,
         data_split_mode: DataSplitMode = DataSplitMode.ROW,
     ) -> None:
-        self.max_bin = DEFAULT_MAX_BIN if max_bin is None else _whole_number("max_bin", max_bin)
-        check_max_bin(self.max_bin)
-        if ref is not None and not isinstance(ref, DMatrix):
-            raise TypeError(f"`ref` must be a DMatrix of arboost, got {type_name(ref)}.")
+        self._check_bins(max_bin, ref)
         super().__init__(
             data, label, weight=weight, base_margin=base_margin, missing=missing, silent=silent,
             feature_names=feature_names, feature_types=feature_types, nthread=nthread, group=group, qid=qid,
             label_lower_bound=label_lower_bound, label_upper_bound=label_upper_bound,
             feature_weights=feature_weights, enable_categorical=enable_categorical, data_split_mode=data_split_mode,
         )  # fmt: skip
-        self._ref = None if ref is None else weakref.ref(ref)
-        self.agree(self._ctx)
-        assert self.raw is not None
-        if ref is not None:
-            self._align_to(ref)
-        cuts = self._own_cuts() if ref is None else self._cuts_of(ref)
-        self._page = make_binned(self._ctx, self.raw, cuts, *BUNDLE_AND_SPARSE)
         self._plain_page: BinnedPage | None = None
-        self.raw = None
-
-    @property
-    def ref(self) -> "weakref.ReferenceType[DMatrix] | None":
-        """Weak reference to the data set whose bins are used, or None."""
-        return self._ref
+        self._let_go(ref)
 
     def binned(self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False) -> BinnedPage:
         """The bins made at construction, taken apart if they must not be bundled; refuses any other `max_bin`."""
-        if max_bin != self.max_bin:
-            raise XGBoostError(_max_bin_message(max_bin, self.max_bin))
-        assert self._page is not None
-        page = self._page
+        self._check_same(max_bin)
+        page = self._bins
+        assert isinstance(page, BinnedPage)
         has_shared = page.bundles is not None and bool(page.bundles.is_shared.any())
         if (enable_bundle or not has_shared) and (keep_sparse or page.sparse is None):
             return page
         if self._plain_page is None:
-            self._plain_page = self._page.unbundled(ctx)
+            self._plain_page = page.unbundled(ctx)
         return self._plain_page
 
-    def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
-        return self.binned(ctx, max_bin, *BUNDLE_AND_SPARSE).cuts
+    def _bin(self, raw: RawData, cuts: Cuts) -> BinnedPage:
+        return make_binned(self._ctx, raw, cuts, *BUNDLE_AND_SPARSE)
 
-    def _own_cuts(self) -> Cuts:
-        if self.num_col() == 0:
-            raise XGBoostError("Data must have at least 1 column.")
-        assert self.raw is not None
-        return make_cuts(self._ctx, self.raw, self.info.row_weight(), self.max_bin, self.feature_types)
 
-    def _align_to(self, ref: DMatrix) -> None:
-        """Bins of categories are their codes, so they must be those of `ref`; columns of frames take its order too."""
-        twin = self.aligned(ref.feature_names, ref.categories)
-        self.raw, self.info, self._aligned = twin.raw, twin.info, None
-        self._categories = ref.categories if self._categories is not None else None
-
-    def _cuts_of(self, ref: DMatrix) -> Cuts:
-        if ref.num_col() != self.num_col():
-            raise XGBoostError(
-                "Invalid ref DMatrix, different number of features. The data has "
-                f"{self.num_col()}, `ref` has {ref.num_col()}."
-            )
-        return ref._cuts_for(self._ctx, self.max_bin)
-
-    def _forget_bins(self) -> None:
-        """The data is gone: bins stay."""
-        self._aligned = None
+def cache_of(source: DataIter) -> PageCache:
+    """Where the pages of an iterator's rows go."""
+    n_bytes = source.min_cache_page_bytes
+    if n_bytes is not None and _whole_number("min_cache_page_bytes", n_bytes) < 0:
+        raise XGBoostError(f"`min_cache_page_bytes` must not be negative, got {n_bytes}.")
+    return PageCache(source.cache_prefix, page_bytes=n_bytes or None)
 
 
 def _max_bin_message(wanted: int, made: int) -> str:

@@ -4,8 +4,9 @@ Nothing is put together: every pass asks the source for its batches anew and kee
 of bounded size. Cuts are found by counting and bins are written in place, so the result is that of the whole table.
 """
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,20 +22,26 @@ _BY_ROW = ("label", "base_margin", "label_lower_bound", "label_upper_bound", "we
 
 
 class DataIter(ABC):
-    """Base class of iterators over batches, for `QuantileDMatrix` and `DMatrix`.
+    """Base class of iterators over batches, for `ExtMemQuantileDMatrix`, `QuantileDMatrix` and `DMatrix`.
 
-    `next` hands over one batch per call; the source is read several times, about five for a `QuantileDMatrix`, and must
-    give the same batches each time. At most one batch is held at a time.
+    `next` hands over one batch per call; the source is read several times, about five for bins, and must give the same
+    batches each time. At most one batch is held at a time.
 
     Parameters
     ----------
-    cache_prefix, release_data, on_host, min_cache_page_bytes
-        Accepted for compatibility: a batch is never kept, in memory or on disk, when the next one is asked for.
+    cache_prefix
+        Where bins are kept on disk: what the names of their files begin with, path and all; a folder; or a list of
+        these, such as folders on several disks, which share the pages. For `ExtMemQuantileDMatrix`, where None is the
+        folder for temporary files, and `DMatrix`, where None keeps bins in memory. A `QuantileDMatrix` does not use it.
+    min_cache_page_bytes
+        Bytes of a page of bins, at least; None or 0 for 32 MiB. Only the last page has less.
+    release_data, on_host
+        Accepted for compatibility: a batch is never kept when the next one is asked for.
     """
 
     def __init__(
         self,
-        cache_prefix: str | None = None,
+        cache_prefix: str | os.PathLike | Sequence[str | os.PathLike] | None = None,
         release_data: bool = True,
         *,
         on_host: bool = True,

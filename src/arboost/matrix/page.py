@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from arboost.kernels.ops import binning, bundle, counting
+from arboost.kernels.ops import binning, bundle, counting, paging
 from arboost.matrix import bundles as bundling
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, SparseData, even_spans
 from arboost.matrix.bundles import Bundles, Meets, SparseBins, StoredBins
@@ -110,22 +110,39 @@ class BinnedPage:
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, float32 values) with each value replaced by its bin's lower bound, NaN for missing."""
         step = rows or max(1, CHUNK_VALUES // max(1, self.n_features))
+        if self.bundles is None:
+            yield from self._plain_chunks(step)
+            return
         tables = [self._value_of_code(f) for f in range(self.n_features)] if self.n_rows else []
         for first in range(0, self.n_rows, step):
             codes = self.columns[:, first : first + step]
             values = np.empty((codes.shape[1], self.n_features), np.float32)
             for f, table in enumerate(tables):
                 if table is not None:
-                    column = codes[f if self.bundles is None else self.bundles.column[f]]
+                    column = codes[self.bundles.column[f]]
                     values[:, f] = table[np.minimum(column, len(table) - 1)]
             if self.sparse is not None:
                 self._write_sparse(self.sparse, first, values)
             yield first, values
 
+    def _plain_chunks(self, step: int) -> Iterator[tuple[int, np.ndarray]]:
+        """`chunks` where every feature has a column of its own: only words are looked at."""
+        bounds = [self._lower_bounds(f) for f in range(self.n_features)] if self.n_rows else []
+        last = np.array([len(low) - 1 for low in bounds], np.int64)
+        lows = np.full((len(bounds), int(last.max(initial=0)) + 1), np.nan, np.float32)
+        for table, low in zip(lows, bounds, strict=True):
+            table[: len(low)] = low
+        codes = self.words.view(self.bin_dtype)
+        for first in range(0, self.n_rows, step):
+            values = np.empty((min(step, self.n_rows - first), self.n_features), np.float32)
+            paging.values_of_bins(codes[first : first + step], lows, last, values, 0, len(values))
+            yield first, values
+
     def _value_of_code(self, f: int) -> np.ndarray | None:
         """Lower bounds for the codes of feature f's column, the last also for all above; None where it has none."""
         bounds = self._lower_bounds(f)
-        if self.bundles is None or self.bundles.unstored[f] == bundle.PLAIN:
+        assert self.bundles is not None
+        if self.bundles.unstored[f] == bundle.PLAIN:
             return bounds
         if self.bundles.column[f] < 0:
             return None
@@ -168,11 +185,7 @@ def make_binned(
     keep_sparse
         Whether features of sparse data that have few entries are kept by these: memory in proportion to the entries.
     """
-    is_missing = ctx.comm.allreduce_max((raw.scan(ctx) < raw.n_rows).astype(np.int64)) > 0
-    cuts = replace(cuts, has_missing=cuts.has_missing | is_missing)
-    # The missing code must not be a bin of a feature that has missing values.
-    is_small = int((cuts.n_bins + cuts.has_missing).max(initial=0)) <= 256
-    dtype = np.dtype(np.uint8 if is_small else np.uint16)
+    cuts, dtype = _fit_bins(ctx, raw, cuts)
     if isinstance(raw, SparseData):
         return _bin_sparse(ctx, raw, cuts, dtype, enable_bundle, bundling.MIN_SHARE if keep_sparse else 0.0)
     search = _search_table(ctx, cuts, raw.n_rows)
@@ -183,6 +196,28 @@ def make_binned(
     page = _empty_page(raw.n_rows, cuts, dtype, None)
     _bin_plain(ctx, raw, search, page)
     return page
+
+
+def _fit_bins(ctx: Context, raw: RawData, cuts: Cuts) -> tuple[Cuts, np.dtype]:
+    """The cuts, with what is missing in the data too, and the type that its bins need on all workers."""
+    is_missing = ctx.comm.allreduce_max((raw.scan(ctx) < raw.n_rows).astype(np.int64)) > 0
+    cuts = replace(cuts, has_missing=cuts.has_missing | is_missing)
+    # The missing code must not be a bin of a feature that has missing values.
+    is_small = int((cuts.n_bins + cuts.has_missing).max(initial=0)) <= 256
+    return cuts, np.dtype(np.uint8 if is_small else np.uint16)
+
+
+class PageBinner:
+    """Bins the rows of `raw` chunk by chunk, onto pages with a column for every feature; `head` has no rows."""
+
+    def __init__(self, ctx: Context, raw: RawData, cuts: Cuts):
+        cuts, dtype = _fit_bins(ctx, raw, cuts)
+        self._ctx, self._search = ctx, _search_table(ctx, cuts, raw.n_rows)
+        self.head = _empty_page(0, cuts, dtype, None)
+
+    def fill(self, values: np.ndarray, page: BinnedPage, first: int) -> None:
+        """Write the bins of some rows, float32, to the rows of the page from `first` on."""
+        _bin_chunk(self._ctx, values, self._search, page, first)
 
 
 def _empty_page(n_rows: int, cuts: Cuts, dtype: np.dtype, bundles: Bundles | None) -> BinnedPage:
@@ -197,12 +232,14 @@ def _empty_page(n_rows: int, cuts: Cuts, dtype: np.dtype, bundles: Bundles | Non
 
 def _bin_plain(ctx: Context, raw: RawData, search: _Search, page: BinnedPage) -> None:
     """Bins of dense data, one column a feature."""
-    rows = page.words.view(page.bin_dtype)
     for first, values in raw.chunks():
-        ctx.run_ranges(
-            len(values), _ROW_GRAIN, binning.bin_values,
-            values.view(np.uint32), *search, page.missing_code, rows, page.columns, first,
-        )  # fmt: skip
+        _bin_chunk(ctx, values, search, page, first)
+
+
+def _bin_chunk(ctx: Context, values: np.ndarray, search: _Search, page: BinnedPage, first: int) -> None:
+    """Bins of some rows of dense data, from row `first` of the page on."""
+    arrays = (*search, page.missing_code, page.words.view(page.bin_dtype), page.columns)
+    ctx.run_ranges(len(values), _ROW_GRAIN, binning.bin_values, values.view(np.uint32), *arrays, first)
 
 
 def _bin_bundled(ctx: Context, raw: RawData, cuts: Cuts, dtype: np.dtype, search: _Search) -> BinnedPage | None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from arboost.levels.base import GAMMA, Rules
 from arboost.levels.exact import ExactEngine
-from arboost.levels.histogram import HistogramEngine
+from arboost.levels.gathering import make_engine
 from arboost.levels.local_proposals import LocalProposalsEngine
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.vectors import VectorGradients
@@ -15,6 +15,7 @@ from arboost.matrix.adapt import RawData
 from arboost.matrix.cuts import MAX_BIN_LIMIT
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage
+from arboost.matrix.store import head_of
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -48,11 +49,12 @@ class HistogramGrower(Grower):
         n_targets: int = 0,
     ):
         pages = [pages] if isinstance(pages, BinnedPage) else pages
-        n_features = pages[0].n_features
+        head = head_of(pages)
+        n_features = head.n_features
         monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
         if n_targets:
-            _refuse_vectors(pages[0], params, monotone)
-        self._histograms = HistogramEngine(ctx, pages, monotone, n_targets)
+            _refuse_vectors(head, params, monotone)
+        self._histograms = make_engine(ctx, pages, monotone, n_targets)
         super().__init__(self._histograms, params, n_features, feature_weights, feature_names, monotone)
         self.set_params(params)
 

@@ -107,8 +107,8 @@ def test_cuts_and_bins_are_those_of_the_whole(chunk_values, sort_rows, weighted,
         batched = QuantileDMatrix(Batches(parts(X, 1, 100, 290, **fields)), max_bin=max_bin)
         for mine, theirs in zip(batched.get_quantile_cut(), whole.get_quantile_cut(), strict=True):
             np.testing.assert_array_equal(mine, theirs)
-        np.testing.assert_array_equal(batched._page.words, whole._page.words)
-        np.testing.assert_array_equal(batched._page.columns, whole._page.columns)
+        np.testing.assert_array_equal(batched._bins.words, whole._bins.words)
+        np.testing.assert_array_equal(batched._bins.columns, whole._bins.columns)
 
 
 def test_few_passes(monkeypatch):
@@ -213,7 +213,7 @@ def test_batches_of_different_kinds():
     assert raw.feature_names == list("abcde")
     made = QuantileDMatrix(Batches([{"data": data} for data in batches]))
     assert made.feature_names == list("abcde")
-    np.testing.assert_array_equal(made._page.columns, QuantileDMatrix(X)._page.columns)
+    np.testing.assert_array_equal(made._bins.columns, QuantileDMatrix(X)._bins.columns)
 
 
 def test_missing_value():
