@@ -8,6 +8,7 @@ import pytest
 
 import arboost as xgb
 from arboost.matrix import parquet
+from arboost.matrix.store import PageCache
 from boosting_cases import N_CLASSES, make_features, make_label
 
 ds = pytest.importorskip("pyarrow.dataset")
@@ -73,7 +74,15 @@ def model_of(kind, data, n_threads=2):
     return hashlib.sha256(booster.save_raw()).hexdigest()
 
 
-def test_a_stream_gives_the_model_of_the_frame(table, monkeypatch):
+def on_pages(source, given, folder):
+    """The table read anew, its bins on seven pages on disk."""
+    data = xgb.DMatrix(source, **given, cache_prefix=folder)
+    data.keep_on_disk(PageCache(folder, page_bytes=128 * (8 + len(FEATURES))))
+    assert len(data.pages(data._ctx, 32)) == -(-N_ROWS // 128)
+    return data
+
+
+def test_a_stream_gives_the_model_of_the_frame(table, monkeypatch, tmp_path):
     kind, forms = table
     frame = pd.read_parquet(forms["one file"])
     given = {field: frame[name] for field, name in KINDS[kind][1].items()}
@@ -83,3 +92,4 @@ def test_a_stream_gives_the_model_of_the_frame(table, monkeypatch):
         for form, source in forms.items():
             assert model_of(kind, xgb.DMatrix(source, **KINDS[kind][1])) == wanted, form
             assert model_of(kind, xgb.QuantileDMatrix(source, max_bin=32, **KINDS[kind][1]), 1) == wanted, form
+            assert model_of(kind, on_pages(source, KINDS[kind][1], tmp_path), 3) == wanted, form

@@ -6,7 +6,7 @@ folder holds Parquet files. How text becomes numbers is written in `text.py`, ho
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -33,6 +33,9 @@ _OPTIONS = {
 _COLUMN_FIELDS = ("label", "weight", "base_margin", "qid", "label_lower_bound", "label_upper_bound")
 
 
+Keeps = Callable[[int, int], bool]
+
+
 class Location(NamedTuple):
     """A file, the format to read it in, and the other options given with its name."""
 
@@ -52,7 +55,7 @@ def is_source(data: Any) -> bool:
 
 
 def read_file(
-    data: Any, missing: float | None, given: dict[str, Any], ctx: Context, streamed: bool, names: Any = None
+    data: Any, missing: float | None, given: dict[str, Any], ctx: Context, keeps: Keeps, names: Any = None
 ) -> tuple[RawData, dict[str, Any]]:
     """The table in a file and its fields: those given, with names of columns replaced by the columns.
 
@@ -66,8 +69,9 @@ def read_file(
         label, weight, ... as the user gave them; a string names a column of a CSV or Parquet file.
     ctx
         Threads.
-    streamed
-        Whether the table may be one that is read from the file at every use.
+    keeps
+        Whether the values of a Parquet table, of so many rows and features, are to be kept in memory; else it is read
+        from the file at every use.
     names
         Names of the features. Of Parquet the columns with these names are read; other names are new ones for all.
     """
@@ -84,8 +88,8 @@ def read_file(
         table = _open_csv(place, wanted, missing, ctx)
     else:
         table = _open_parquet(data if place is _DATASET else place.path, wanted, missing, names)
-    keep = None if streamed and place.format == "parquet" else table.most_rows
-    raw, fields = read_batches(table.read, ctx, missing, keep)
+    is_kept = place.format == "csv" or keeps(table.most_rows, table.n_features)
+    raw, fields = read_batches(table.read, ctx, missing, table.most_rows if is_kept else None)
     if not raw.n_rows:
         raise XGBoostError(f"{place.path} has no rows.")
     raw.has_own_types = place.format == "parquet"
@@ -164,10 +168,11 @@ _DATASET = Location("the dataset", "parquet", {})
 
 
 class _Table(NamedTuple):
-    """Passes over the batches of a file, and a bound of its number of rows."""
+    """Passes over the batches of a file, a bound of its number of rows, and the number of features."""
 
     read: Read
     most_rows: int
+    n_features: int
 
 
 def _names_columns(value: Any) -> bool:
@@ -225,7 +230,7 @@ def _open_parquet(data: Any, wanted: dict[str, list[Any]], missing: float | None
         features = list(names)
     if not table.n_rows:
         raise XGBoostError(f"{table.name} has no rows.")
-    return _Table(parquet.read_columns(table, features, fields, missing), table.n_rows)
+    return _Table(parquet.read_columns(table, features, fields, missing), table.n_rows, len(features))
 
 
 def _stack(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -251,7 +256,7 @@ def _open_csv(place: Location, wanted: dict[str, list[Any]], missing: float | No
             yield batch
             batch.release()
 
-    return _Table(read, reader.count_lines())
+    return _Table(read, reader.count_lines(), len(features))
 
 
 def _read_libsvm(place: Location, missing: float | None, ctx: Context) -> tuple[RawData, dict[str, Any]]:

@@ -17,10 +17,11 @@ _SHARE = 0.75  # of what is available: the user's own program goes on, and estim
 
 
 class Budget(NamedTuple):
-    """Bytes that a training may take, None if nothing is known of the machine; and who says so."""
+    """Bytes that a training may take, None if nothing is known of the machine; who says so, and if that is a user."""
 
     n_bytes: int | None
     words: str
+    is_given: bool = False
 
 
 def budget(given: Any = None) -> Budget:
@@ -28,7 +29,7 @@ def budget(given: Any = None) -> Budget:
     asked = 0 if given is None else parse_bytes(given, "memory_budget")
     if asked or settings.current().memory_budget:
         n_bytes = asked or settings.current().memory_budget
-        return Budget(n_bytes, f"memory_budget is {in_words(n_bytes)}")
+        return Budget(n_bytes, f"memory_budget is {in_words(n_bytes)}", True)
     available = available_bytes()
     if available is None:
         return Budget(None, "nothing is known of the memory of this machine")

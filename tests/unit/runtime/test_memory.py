@@ -60,10 +60,10 @@ def test_the_cgroups_of_this_process(lines, folders, monkeypatch):
 
 def test_the_budget_is_what_was_asked_for_or_a_share(monkeypatch):
     monkeypatch.setattr(memory, "limit", 8 * 2**30)
-    assert memory.budget() == (6 * 2**30, "8.0 GiB are available, of which 6.0 GiB are used")
+    assert memory.budget() == (6 * 2**30, "8.0 GiB are available, of which 6.0 GiB are used", False)
     with config_context(memory_budget="2GiB"):
-        assert memory.budget() == (2**31, "memory_budget is 2.0 GiB")
-        assert memory.budget("512MiB") == (2**29, "memory_budget is 0.5 GiB")
+        assert memory.budget() == (2**31, "memory_budget is 2.0 GiB", True)
+        assert memory.budget("512MiB") == (2**29, "memory_budget is 0.5 GiB", True)
     with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
         memory.budget("few")
 
