@@ -25,6 +25,7 @@ from memory import CLEAR, STATUS, resident
 
 PAGES = (1, 2, 4, 8, 16)
 MAX_SECONDS = 7200  # of one run
+LEAST_BUDGET = 1 << 28  # of small sizes, which tell nothing but that everything runs
 Result = dict[str, Any]
 
 
@@ -81,6 +82,8 @@ def make_matrix(xgb: Any, order: dict[str, Any], parts: list[Any]) -> Any:
             self.at += 1
             return True
 
+    if not order.get("compress", True):
+        importlib.import_module("arboost.matrix.store").find_codec = lambda: None
     shared = {"max_bin": 256, "nthread": order["threads"]}
     if order["kind"] == "memory":
         return xgb.QuantileDMatrix(Parts(), **shared)
@@ -104,10 +107,17 @@ def make_files(folder: Path, n_rows: int, n_features: int, n_parts: int) -> tupl
 
 
 def make_rows(n_rows: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Like `harness.make_dense`, the law being the same for every seed."""
+    """Like `harness.make_dense`, the law being the same for every seed; half of the columns have repetitions.
+
+    A quarter has about eight values, a quarter is 0 in nine rows of ten: without repetitions nothing can be compressed.
+    """
     effects = np.random.default_rng(0).standard_normal(n_features).astype(np.float32)
     rng = np.random.default_rng(seed + 1)
     X = rng.standard_normal((n_rows, n_features), np.float32)
+    half, quarter = n_features // 2, n_features // 4
+    np.rint(X[:, half : half + quarter], out=X[:, half : half + quarter])
+    zeros = X[:, half + quarter :]
+    zeros[np.abs(zeros) < 1.645] = 0.0
     z = X @ effects * (1.5 / n_features**0.5) + X[:, 0] * X[:, 1] + np.abs(X[:, 2]) * X[:, 3]
     return X, (rng.random(n_rows) < 1 / (1 + np.exp(-z))).astype(np.float32)
 
@@ -174,29 +184,31 @@ def judge(title: str, runs: dict[str, Result], budget: int, options: Any) -> Non
 def compare(folder: Path, options: Any) -> None:
     """Data of four budgets: on disk, in memory, and in XGBoost."""
     n_bytes = options.rows * options.features * 4
+    budget = max(n_bytes // 4, LEAST_BUDGET)
     parts, test = make_files(folder, options.rows, options.features, options.parts)
     order = {"rounds": options.rounds, "threads": options.threads, "parts": parts, "test": test, "cache": f"{folder}/x"}
     orders = {
-        "pages": order | {"kind": "pages", "budget": n_bytes // 4},
+        "pages": order | {"kind": "pages", "budget": budget},
         "memory": order | {"kind": "memory"},
     }
     if any(peer.name == "xgboost" for peer in harness.choose_libraries(options.peers)):
         orders["xgboost"] = order | {"kind": "xgboost"}
     runs = race(orders, options.repeats)
     title = f"extmem {options.rows:,} x {options.features} ({n_bytes / 1e9:.1f} GB), {options.rounds} rounds"
-    print_runs(f"{title}, budget {n_bytes / 4e9:.2f} GB, {options.threads} threads", runs)
-    judge(title, runs, n_bytes // 4, options)
+    print_runs(f"{title}, budget {budget / 1e9:.2f} GB, {options.threads} threads", runs)
+    judge(title, runs, budget, options)
     vary(folder, options, order | {"kind": "pages", "parts": parts[: max(1, options.parts // 4)]})
 
 
 def vary(folder: Path, options: Any, order: dict[str, Any]) -> None:
-    """A quarter of the rows: two folders, and more and more pages."""
+    """A quarter of the rows: two folders, no compression, and more and more pages."""
     n_rows = sum(len(np.load(f"{part}.label.npy", mmap_mode="r")) for part in order["parts"])
     row_bytes = options.features + 8 * -(-options.features // 8)  # by columns, and by rows of whole words
     folders = [str(folder / name) for name in ("one/", "two/")]
     for name in folders:
         Path(name).mkdir()
     orders = {"memory": order | {"kind": "memory"}, "one folder": order, "two folders": order | {"cache": folders}}
+    orders["not compressed"] = order | {"compress": False}
     for n in PAGES:
         orders[f"{n} pages"] = order | {"page_bytes": -(-n_rows // n) * row_bytes + 64 * row_bytes}
     runs = race(orders, options.repeats)
