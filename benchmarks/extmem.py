@@ -2,8 +2,8 @@
 
 10,000,000 x 200 float32 (8 GB) in files of 125 MB, 10 rounds of depth 6, 256 bins, each run in a process of its own.
 pages: ExtMemQuantileDMatrix within the budget, a quarter of the data. memory: the same iterator into a QuantileDMatrix,
-whose bins fit this machine. xgboost: its ExtMemQuantileDMatrix. Then on a quarter of the rows what compression and a
-second folder do, and how time grows with the number of pages. All of ours must give one model, byte for byte.
+whose bins fit this machine. xgboost: its ExtMemQuantileDMatrix. Then on a quarter of the rows what a second folder and
+compression do, and how time grows with the number of pages. All of ours must give one model, byte for byte.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def run_order(order: dict[str, Any]) -> Result:
     few = [{name: values[:2000] for name, values in test.items()}] * 2
     xgb.train(xgboost_params(work), make_matrix(xgb, order, few), 2)  # compile kernels, start threads
     CLEAR.write_text("5")
-    before, start = resident("VmRSS"), time.perf_counter()
+    before, start, cpu = resident("VmRSS"), time.perf_counter(), time.process_time()
     data = make_matrix(xgb, order, order["parts"])
     built = time.perf_counter()
     booster = xgb.train(xgboost_params(work), data, work.rounds)
@@ -48,6 +48,7 @@ def run_order(order: dict[str, Any]) -> Result:
     return {
         "build": built - start,
         "train": trained - built,
+        "cpu": time.process_time() - cpu,
         "peak": peak,
         "disk": getattr(getattr(data, "_bins", None), "disk_bytes", 0),
         "quality": harness.logloss(booster.inplace_predict(test["data"]), test["label"]),
@@ -94,30 +95,33 @@ def make_matrix(xgb: Any, order: dict[str, Any], parts: list[Any]) -> Any:
 # ---- the comparison ----
 
 
-def make_files(folder: Path, n_rows: int, n_features: int, n_parts: int) -> tuple[list[str], str]:
+def make_files(
+    folder: Path, n_rows: int, n_features: int, n_parts: int, has_repetitions: bool = False
+) -> tuple[list[str], str]:
     """Rows in files, each drawn with a seed of its own; the last one is for testing."""
     sizes = np.diff(np.linspace(0, n_rows, n_parts + 1).astype(np.int64)).tolist()
     stems = []
     for k, size in enumerate([*sizes, max(2000, min(100_000, n_rows // 10))]):
-        X, y = make_rows(size, n_features, k)
+        X, y = make_rows(size, n_features, k, has_repetitions)
         stems.append(str(folder / f"part{k}"))
         np.save(f"{stems[-1]}.data.npy", X)
         np.save(f"{stems[-1]}.label.npy", y)
     return stems[:-1], stems[-1]
 
 
-def make_rows(n_rows: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Like `harness.make_dense`, the law being the same for every seed; half of the columns have repetitions.
+def make_rows(n_rows: int, n_features: int, seed: int, has_repetitions: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Like `harness.make_dense`, the law being the same for every seed.
 
-    A quarter has about eight values, a quarter is 0 in nine rows of ten: without repetitions nothing can be compressed.
+    With repetitions, without which nothing can be compressed: a quarter of the columns has about eight values, and half
+    is 0 in nine rows of ten.
     """
     effects = np.random.default_rng(0).standard_normal(n_features).astype(np.float32)
     rng = np.random.default_rng(seed + 1)
     X = rng.standard_normal((n_rows, n_features), np.float32)
-    half, quarter = n_features // 2, n_features // 4
-    np.rint(X[:, half : half + quarter], out=X[:, half : half + quarter])
-    zeros = X[:, half + quarter :]
-    zeros[np.abs(zeros) < 1.645] = 0.0
+    if has_repetitions:
+        quarter, half = n_features // 4, n_features // 2
+        np.rint(X[:, quarter:half], out=X[:, quarter:half])
+        X[:, half:][np.abs(X[:, half:]) < 1.645] = 0.0
     z = X @ effects * (1.5 / n_features**0.5) + X[:, 0] * X[:, 1] + np.abs(X[:, 2]) * X[:, 3]
     return X, (rng.random(n_rows) < 1 / (1 + np.exp(-z))).astype(np.float32)
 
@@ -152,9 +156,9 @@ def seconds_of(run: Result) -> float:
 
 
 def print_runs(title: str, runs: dict[str, Result]) -> None:
-    rows = [["run", "build s", "train s", "total s", "peak MiB", "on disk MiB", "test logloss"]]
+    rows = [["run", "build s", "train s", "total s", "CPU s", "peak MiB", "on disk MiB", "test logloss"]]
     for name, run in runs.items():
-        times = [f"{seconds:.2f}" for seconds in (run["build"], run["train"], seconds_of(run))]
+        times = [f"{seconds:.2f}" for seconds in (run["build"], run["train"], seconds_of(run), run["cpu"])]
         sizes = [f"{run[key] / 2**20:,.0f}" for key in ("peak", "disk")]
         rows.append([name, *times, *sizes, f"{run['quality']:.5f}"])
     print(f"\n{title}\n")
@@ -201,18 +205,23 @@ def compare(folder: Path, options: Any) -> None:
 
 
 def vary(folder: Path, options: Any, order: dict[str, Any]) -> None:
-    """A quarter of the rows: two folders, no compression, and more and more pages."""
-    n_rows = sum(len(np.load(f"{part}.label.npy", mmap_mode="r")) for part in order["parts"])
+    """A quarter of the rows: two folders, more and more pages; and on data with repetitions compression."""
+    n_rows = options.rows // 4
     row_bytes = options.features + 8 * -(-options.features // 8)  # by columns, and by rows of whole words
     folders = [str(folder / name) for name in ("one/", "two/")]
     for name in folders:
         Path(name).mkdir()
     orders = {"memory": order | {"kind": "memory"}, "one folder": order, "two folders": order | {"cache": folders}}
-    orders["not compressed"] = order | {"compress": False}
     for n in PAGES:
-        orders[f"{n} pages"] = order | {"page_bytes": -(-n_rows // n) * row_bytes + 64 * row_bytes}
+        orders[f"{n} pages"] = order | {"page_bytes": -(-n_rows // n) * row_bytes}
     runs = race(orders, options.repeats)
     print_runs(f"a quarter of the rows ({n_rows:,}), pages of 32 MiB unless said, no budget for pages in memory", runs)
+    place = folder / "repetitions"
+    place.mkdir()
+    parts, test = make_files(place, n_rows, options.features, len(order["parts"]), has_repetitions=True)
+    order = order | {"parts": parts, "test": test}
+    orders = {"memory": order | {"kind": "memory"}, "compressed": order, "not compressed": order | {"compress": False}}
+    print_runs("the same with repetitions in three columns of four", race(orders, options.repeats))
 
 
 def main() -> None:
