@@ -207,7 +207,7 @@ def _warm_survival(xgb: Any, X: np.ndarray) -> None:
 def _warm_pages(xgb: Any, X: np.ndarray) -> None:
     """Rows on two pages of a temporary file, all of them and a sample."""
 
-    class Rows(xgb.DataIter):  # type: ignore[misc]
+    class Rows(xgb.DataIter):
         left = 1
 
         def reset(self) -> None:

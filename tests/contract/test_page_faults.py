@@ -219,3 +219,21 @@ except KeyboardInterrupt:
         rest = child.stdout.read()
     assert rest == ("interrupted [] True\n" if how == signal.SIGINT else "")
     assert list(tmp_path.iterdir()) == []
+
+
+# ---- where files go ----
+
+
+def test_places(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    folder = tmp_path / "folder"
+    assert page_files.places_of(tmp_path / "cache") == [Place(tmp_path, "cache")]
+    assert page_files.places_of(str(folder)) == page_files.places_of(f"{folder}/") == [Place(folder, "")]
+    assert page_files.places_of((folder, f"{folder}/x")) == [Place(folder, ""), Place(folder, "x")]
+    assert page_files.places_of("cache") == [Place(Path("."), "cache")]
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(page_files.tempfile, "tempdir", None)
+    assert page_files.places_of(None) == page_files.places_of("") == [Place(folder, "")]
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    assert page_files.places_of(None) == [Place(Path("/var/tmp"), "")], "on disk, unlike /tmp at times"

@@ -273,8 +273,8 @@ def test_sparse_and_exclusive_columns(form, ends, method):
 class Batches(arboost.DataIter):
     """Some rows, a few at a time."""
 
-    def __init__(self, rows):
-        super().__init__()
+    def __init__(self, rows, **options):
+        super().__init__(**options)
         self.starts, self.stop = range(rows.start, rows.stop, 70), rows.stop
         self.reset()
 
@@ -300,6 +300,19 @@ def test_batches_on_some_workers(monkeypatch):
         return arboost.QuantileDMatrix(Batches(rows), nthread=1)
 
     check(4, lambda rows: train({}, {}, rows, make=make), [200, 200, 300, N_ROWS])
+
+
+@pytest.mark.parametrize("kind", ["deep", "subsample", "monotone"])
+def test_pages_on_disk_of_some_workers(kind, tmp_path):
+    """Shares on five pages, and on one, next to one in memory and one without rows."""
+
+    def make(fields, rows):
+        if rows.start >= 400 or rows.start == rows.stop:
+            return matrix_of(fields, rows, arboost.QuantileDMatrix)
+        return arboost.ExtMemQuantileDMatrix(Batches(rows, cache_prefix=tmp_path, min_cache_page_bytes=1), nthread=1)
+
+    params, fields = KINDS[kind]
+    check(4, lambda rows: train(params, fields, rows, make=make), [290, 290, 330, N_ROWS])
 
 
 def frame_of(rows, categories=("a", "b", "c")):

@@ -42,8 +42,9 @@ BUILD = np.dtype(
 SUBTRACT = np.dtype([("large", "i4"), ("small", "i4")], align=True)
 """Buffer `large` (the parent's) -= buffer `small`: what remains is the larger child's histogram."""
 
-PIECE = np.dtype([("node", "i8"), ("start", "i8"), ("stop", "i8"), ("n_left", "i8")], align=True)
-"""A part of the rows of the batch's node number `node` in a partition: one thread's, or a page's; -1: unused."""
+PIECE = np.dtype([(name, "i8") for name in ("node", "start", "stop", "n_left", "left_at", "right_at")], align=True)
+"""A part of the rows of the batch's node number `node` in a partition: one thread's, or a page's; -1: unused. Of a
+page's part it is also known where its lefts and rights go."""
 
 CANDIDATE = np.dtype(
     [("score", "f8"), ("g_left", "i8"), ("h_left", "i8"), ("bin", "i4"), ("default_left", "i4")], align=True

@@ -67,8 +67,9 @@ class Walk(NamedTuple):
 class LevelEngine(Protocol):
     """One training matrix, tree after tree. Arrays are kept from one to the next."""
 
-    nodes: np.ndarray
-    """NODE records of the tree that is growing."""
+    @property
+    def nodes(self) -> np.ndarray:
+        """NODE records of the tree that is growing."""
 
     def start(
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, rules: Rules, features: Features

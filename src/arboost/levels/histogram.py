@@ -181,7 +181,7 @@ class HistogramEngine:
 
     def close(self, batch: np.ndarray, partition_all: bool) -> np.ndarray:
         """Make children, all leaves; returns the nodes whose rows stay where they are, never any if `partition_all`."""
-        if partition_all or self._has_sparse or not self._one_page:
+        if partition_all or self._has_sparse:
             self.open(batch)
             return NO_IDS
         self._room_for(len(batch))
@@ -235,12 +235,23 @@ class HistogramEngine:
         weights = walk.weights
         self._rowsets.add_leaf_weights(self.nodes, leaves, weights, margin, target)
         if len(closed):
-            extra = self._extra()
-            self._rowsets.add_split_weights(self._page, extra, self.nodes, closed, weights, margin, target)
+            self._add_closed_weights(closed, weights, margin, target)
         if self._sampled is not None and not self._has_sparse:
             chosen = np.zeros(self._n_rows, np.uint8)
             chosen[self._sampled] = 1
             self.walk(self._pages, chosen, weights, margin, target)
+
+    def _add_closed_weights(self, closed: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int) -> None:
+        """Weights for the rows of nodes whose children are leaves, and which were not parted."""
+        args, rowsets = (closed, weights, margin, target), self._rowsets
+        if self._one_page:
+            rowsets.add_split_weights(self._page, self._extra(), self.nodes, *args)
+            return
+        narrowed = self._made_nodes().copy()
+        for page in visit(self._pages, np.unique(self.nodes["feature"][closed]).tolist(), words=False):
+            place = (rowsets.ids, rowsets.in_order, page.first_row, page.n_rows)
+            paged.narrow(self.nodes, closed, *place, narrowed, 0, len(closed))
+            rowsets.add_split_weights(self._page_arrays(page), self._extra(), narrowed, *args)
 
     def walk(
         self, pages: Sequence[BinnedPage], skip: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int

@@ -34,7 +34,7 @@ class DataIter(ABC):
         these, such as folders on several disks, which share the pages. For `ExtMemQuantileDMatrix`, where None is the
         folder for temporary files, and `DMatrix`, where None keeps bins in memory. A `QuantileDMatrix` does not use it.
     min_cache_page_bytes
-        Bytes of a page of bins, at least; None or 0 for 32 MiB. Only the last page has less.
+        Bytes of a page of bins, at least; None or 0 for 16 MiB. Only the last page has less.
     release_data, on_host
         Accepted for compatibility: a batch is never kept when the next one is asked for.
     """

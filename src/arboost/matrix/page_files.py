@@ -42,11 +42,17 @@ def places_of(cache_prefix: Any) -> list[Place]:
         It is no path, or a folder is not there.
     """
     if cache_prefix is None or cache_prefix == "":
-        cache_prefix = os.path.join(tempfile.gettempdir(), "")
+        cache_prefix = _temporary_folder()
     given = cache_prefix if isinstance(cache_prefix, (list, tuple)) else [cache_prefix]
     if not given:
         raise XGBoostError("`cache_prefix` is an empty list: name at least one folder for the pages.")
     return [_place_of(prefix) for prefix in given]
+
+
+def _temporary_folder() -> str:
+    """Where large temporary files go: the user's own choice, or /var/tmp, which is on disk; /tmp is often in memory."""
+    is_chosen = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return tempfile.gettempdir() if is_chosen or not os.access("/var/tmp", os.W_OK) else "/var/tmp"
 
 
 def _place_of(prefix: Any) -> Place:
@@ -101,7 +107,7 @@ class PageFile:
 
     def append(self, data: np.ndarray) -> int:
         """Write bytes (uint8) behind all others; returns where."""
-        offset, view = self._end, memoryview(data)
+        offset, view = self._end, data.data
         try:
             while view.nbytes:
                 n = self._write_at(view, self._end)
@@ -115,7 +121,7 @@ class PageFile:
 
     def read(self, offset: int, out: np.ndarray) -> None:
         """Fill `out` (uint8) with the bytes from `offset` on."""
-        view, at = memoryview(out), offset
+        view, at = out.data, offset
         try:
             while view.nbytes:
                 n = self._read_at(view, at)
@@ -154,11 +160,23 @@ class PageFile:
 
 
 def checksums_of(data: np.ndarray, sizes: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Checksums of the pieces, uint64, that lie one after the other in `data` (uint8)."""
-    ends = np.append(0, np.cumsum(sizes)).astype(np.int64)
-    sums = np.empty(len(sizes), np.uint64)
-    paging.checksums(data, ends, sums, 0, len(sums))
+    """Checksums of pieces, uint64, that lie one after the other in `data` (uint8); last words are filled up with 0."""
+    sizes = np.asarray(sizes, np.int64)
+    n_words, sums = -(-sizes // 8), np.empty(len(sizes), np.uint64)
+    if data.ctypes.data % 8 or (sizes % 8).any():
+        data = _on_words(data, sizes, n_words)
+    paging.checksums(data.view(np.uint64), np.append(0, np.cumsum(n_words)), sums, 0, len(sums))
     return sums
+
+
+def _on_words(data: np.ndarray, sizes: np.ndarray, n_words: np.ndarray) -> np.ndarray:
+    """The pieces, each beginning at a word: few are of such sizes, those of last pages and compressed ones."""
+    whole = np.zeros(8 * int(n_words.sum()), np.uint8)
+    at = to = 0
+    for size, n in zip(sizes.tolist(), n_words.tolist(), strict=True):
+        whole[to : to + size] = data[at : at + size]
+        at, to = at + size, to + 8 * n
+    return whole
 
 
 def remove_leftovers(folder: Path) -> None:

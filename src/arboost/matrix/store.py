@@ -7,9 +7,10 @@ Pages go to the folders in turn. Of a page that is read, only what will be looke
 columns that are asked for. Whatever is read is checked: a page is what was written, or an error.
 """
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, overload
 
@@ -25,7 +26,9 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import available_bytes
 
-PAGE_BYTES = 1 << 25  # of a page: small beside memory, large beside what it costs to go from one to the next
+PAGE_BYTES = (
+    1 << 24
+)  # of a page: it stays in cache from reading to use, and is large beside what a change of pages costs
 MIN_PAGE_BYTES = 1 << 20
 N_AHEAD = 2  # pages that are read while one is in use
 _RUN_BYTES = 1 << 20  # read at a time: the checksum is taken while they are in cache
@@ -84,10 +87,10 @@ class _Stored(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A page that is being read, or is there."""
+    """A page that is being read."""
 
-    room: "_Room | None"  # the memory it is read into
-    result: Callable[[], BinnedPage]
+    room: "_Room"  # the memory it is read into
+    page: "Future[BinnedPage]"
 
 
 class _Room:
@@ -129,6 +132,7 @@ class StoredPages(Sequence[BinnedPage]):
         self._cache, self._page_bytes = cache, page_rows * row_bytes(head)
         self._held_bytes = cache.held_bytes(self._page_bytes)
         self._rooms: deque[_Room] = deque(maxlen=N_AHEAD + 1)  # that nobody uses now
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None  # of this process
 
     # ---- what bins in memory have, too ----
 
@@ -195,16 +199,15 @@ class StoredPages(Sequence[BinnedPage]):
         """
         self._check_open()
         wanted = range(self.head.n_columns) if columns is None else list(columns)
-        numbers, ahead = iter(range(len(self))), deque[_Reading]()
-        threads = ThreadPoolExecutor(N_AHEAD, "arboost-pages")
+        numbers, ahead = iter(range(len(self))), deque[_Reading | BinnedPage]()
         try:
             for _ in range(len(self)):
                 while len(ahead) <= N_AHEAD and (number := next(numbers, None)) is not None:
-                    ahead.append(self._begin(threads, number, wanted, words))
-                yield ahead[0].result()
+                    ahead.append(self._begin(number, wanted, words))
+                first = ahead[0]
+                yield first if isinstance(first, BinnedPage) else first.page.result()
                 self._give_back(ahead.popleft())
         finally:
-            threads.shutdown(wait=True, cancel_futures=True)
             for reading in ahead:
                 self._give_back(reading)
 
@@ -227,8 +230,8 @@ class StoredPages(Sequence[BinnedPage]):
         """Take one more page; its memory may be used for others afterwards."""
         if page.nbytes <= self._held_bytes:
             self._held_bytes -= page.nbytes
-            arrays = {"words": page.words.copy(), "columns": page.columns.copy()}
-            self._pages.append(replace(page, **arrays, first_row=self.n_rows))
+            words, columns = page.words.copy(), page.columns.copy()
+            self._pages.append(replace(page, words=words, columns=columns, first_row=self.n_rows))
         else:
             file = self._files[self._n_stored % len(self._files)]
             self._pages.append(_store(file, page, self._codec))
@@ -239,28 +242,37 @@ class StoredPages(Sequence[BinnedPage]):
         """Give disk and memory back; nothing can be read any more."""
         for file in self._files:
             file.close()
-        self._pages = []
+        self._pages, self._threads = [], None
         self._rooms.clear()
 
     def _check_open(self) -> None:
         if not all(file.is_open for file in self._files):
             raise XGBoostError("The pages of this matrix are gone: it was closed.")
 
-    def _begin(self, threads: ThreadPoolExecutor, number: int, columns: Sequence[int], words: bool) -> _Reading:
+    def _begin(self, number: int, columns: Sequence[int], words: bool) -> _Reading | BinnedPage:
         """Have a page read by another thread, if it is not in memory."""
         kept = self._pages[number]
         if isinstance(kept, BinnedPage):
-            return _Reading(None, lambda: kept)
+            return kept
         try:
             room = self._rooms.pop()
         except IndexError:  # all are in use
             room = _Room(self.head, self.page_rows)
-        return _Reading(room, threads.submit(self._read, number, room, columns, words).result)
+        return _Reading(room, self._readers().submit(self._read, number, room, columns, words))
 
-    def _give_back(self, reading: _Reading) -> None:
-        """Keep the room for the next page."""
-        if reading.room is not None:
+    def _give_back(self, reading: _Reading | BinnedPage) -> None:
+        """Keep the room for the next page, once nobody reads into it."""
+        if isinstance(reading, _Reading):
+            if not reading.page.cancel():
+                wait([reading.page])
             self._rooms.append(reading.room)
+
+    def _readers(self) -> ThreadPoolExecutor:
+        """The threads that read; a forked child has its own."""
+        kept = self._threads
+        if kept is None or kept[0] != os.getpid():
+            kept = self._threads = (os.getpid(), ThreadPoolExecutor(N_AHEAD, "arboost-pages"))
+        return kept[1]
 
     def _read(self, number: int, room: _Room, columns: Sequence[int], words: bool) -> BinnedPage:
         """Read what is wanted of a page."""

@@ -143,6 +143,24 @@ def test_few_passes_even_with_many_features(by_sorting):
     assert n_tiles[True] <= 3
 
 
+@pytest.mark.parametrize("by_sorting", [False, True])
+def test_tables_for_cuts_are_bounded(by_sorting):
+    """However large the data is: pages that go to disk may be larger than memory."""
+    n_features, n_rows = 10_000, 60_000 if by_sorting else 10**9
+    lengths = np.full(n_features if by_sorting else 0, n_rows)
+    tiles = cuts_module._tiles(n_features, cuts_module._Shares(by_sorting, False, n_features * n_rows), 256, lengths)
+    widest = max(stop - first for first, stop in tiles)
+    cells = n_rows if by_sorting else cuts_module.cells_of_feature(256)
+    assert 0.9 * cuts_module.STREAMED_CELLS < widest * cells < 1.1 * cuts_module.STREAMED_CELLS
+
+
+def test_bins_of_a_quantile_matrix_stay_in_memory(tmp_path):
+    source = Batches(parts(table(), 100))
+    source.cache_prefix = str(tmp_path / "cache")
+    assert len(QuantileDMatrix(source).pages(Context(), 256)) == 1
+    assert not QuantileDMatrix(source)._cache
+
+
 class Watched(DataIter):
     """Makes a new array for every batch and counts those that are alive when the next one is made."""
 

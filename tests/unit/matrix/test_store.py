@@ -1,7 +1,5 @@
 """Pages on disk are the pages that were written, whatever is asked of them and however they are packed."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from arboost.matrix import codec, store
 from arboost.matrix.adapt import DenseData
 from arboost.matrix.cuts import make_cuts
 from arboost.matrix.page import make_binned
+from arboost.matrix.page_files import checksums_of
 from arboost.matrix.store import PageCache, StoredPages, _runs, count_rows, head_of, store_pages, visit
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -54,6 +53,19 @@ def test_what_is_written_is_read(tmp_path, compress, max_bin):
         np.testing.assert_array_equal(mine[1], theirs[1])
     rows = np.array([999, 0, 130, 130])
     np.testing.assert_array_equal(pages.take(rows).array, whole.take(rows).array)
+
+
+def test_checksums_of_pieces_of_any_size_and_place():
+    data = np.random.default_rng(1).integers(0, 256, 1000).astype(np.uint8)
+    sizes = [0, 8, 64, 13, 1, 800, 7]
+    expected = checksums_of(data, sizes)
+    shifted = np.concatenate([[0, 0, 0], data]).astype(np.uint8)[3:]
+    assert checksums_of(shifted, sizes).tolist() == expected.tolist()
+    assert checksums_of(data[8:72], [64]).tolist() == [expected[2]]
+    for i in (8, 80, 85, 86, 892):
+        changed = data.copy()
+        changed[i] ^= 1
+        assert (checksums_of(changed, sizes) != expected).sum() == 1
 
 
 def test_only_what_is_asked_for(tmp_path):
@@ -140,15 +152,28 @@ def test_no_rows(tmp_path):
     assert list(pages.chunks()) == []
 
 
-def test_a_visit_that_ends_early_leaves_no_thread(tmp_path):
+def test_visits_that_end_early_and_visits_side_by_side(tmp_path):
     pages, whole = stored(tmp_path)
     for _ in pages:
         break
     visiting = iter(pages)
     next(visiting)
     visiting.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("arboost-pages")]
     np.testing.assert_array_equal(joined(pages), whole.words)
+    for mine, theirs in zip(pages.visit(), pages.visit(), strict=True):
+        assert mine.words is not theirs.words
+        np.testing.assert_array_equal(mine.words, theirs.words)
+
+
+def test_threads_end_with_their_pages(tmp_path):
+    pages, _ = stored(tmp_path)
+    joined(pages)
+    (_, readers) = pages._threads
+    threads = list(readers._threads)
+    assert threads
+    del pages, readers
+    for thread in threads:
+        thread.join()
 
 
 def test_closed(tmp_path):

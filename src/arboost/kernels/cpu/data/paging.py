@@ -1,7 +1,8 @@
 """Pages of bins beside training: checksums of their bytes, rows picked out of them, and values instead of bins.
 
-The checksum of a piece is a chain of steps h = (rotate(h) ^ word) * odd number, in eight lanes side by side. A step can
-be undone, so a change of a single word always shows; other changes go unseen once in 2^64.
+The checksum of a piece comes from two sums: of its words, so that a change of one word always shows; and of products of
+the two halves of each word after its place has been mixed in, so that other changes go unseen once in 2^32 or less.
+Both run in vectors, at the speed of the cache.
 """
 
 from numba import uint64
@@ -9,49 +10,27 @@ from numba import uint64
 from arboost.kernels.cpu.data.binning import ROW_BLOCK
 from arboost.kernels.jit import kernel, scalar
 
-LANE_BYTES = 64  # of all lanes: eight words
+STEP = 0x9E3779B97F4A7C15  # odd, and without a pattern: what the key of a word differs by from that of the one before
 
 
 @scalar
-def word_at(data, i):
-    """The eight bytes from i on, lowest first: one load, once compiled."""
-    low = uint64(data[i]) | uint64(data[i + uint64(1)]) << uint64(8)
-    low |= uint64(data[i + uint64(2)]) << uint64(16) | uint64(data[i + uint64(3)]) << uint64(24)
-    high = uint64(data[i + uint64(4)]) << uint64(32) | uint64(data[i + uint64(5)]) << uint64(40)
-    return low | high | uint64(data[i + uint64(6)]) << uint64(48) | uint64(data[i + uint64(7)]) << uint64(56)
-
-
-@scalar
-def mixed(h, word):
-    """One step of a lane."""
-    return ((h << uint64(29) | h >> uint64(35)) ^ word) * uint64(0x9E3779B97F4A7C15)
-
-
-@scalar
-def checksum(data, first, last):
-    """Of the bytes first .. last."""
-    i, a, b, c, d = first, uint64(1), uint64(2), uint64(3), uint64(4)
-    e, f, g, h = uint64(5), uint64(6), uint64(7), uint64(8)
-    while i + uint64(LANE_BYTES) <= last:
-        a, b = mixed(a, word_at(data, i)), mixed(b, word_at(data, i + uint64(8)))
-        c, d = mixed(c, word_at(data, i + uint64(16))), mixed(d, word_at(data, i + uint64(24)))
-        e, f = mixed(e, word_at(data, i + uint64(32))), mixed(f, word_at(data, i + uint64(40)))
-        g, h = mixed(g, word_at(data, i + uint64(48))), mixed(h, word_at(data, i + uint64(56)))
-        i += uint64(LANE_BYTES)
-    while i < last:
-        a = mixed(a, uint64(data[i]))
-        i += uint64(1)
-    whole = mixed(mixed(mixed(last - first, a), b), c)
-    whole = mixed(mixed(mixed(whole, d), e), f)
-    whole = mixed(mixed(whole, g), h)
+def checksum(words, first, last):
+    """Of the words first .. last."""
+    plain, products, key = uint64(0), uint64(0), uint64(0)
+    for i in range(first, last):
+        key += uint64(STEP)
+        word = words[i] ^ key
+        plain += words[i]
+        products += (word & uint64(0xFFFFFFFF)) * (word >> uint64(32))
+    whole = ((plain << uint64(29) | plain >> uint64(35)) ^ products) * uint64(STEP)
     return whole ^ whole >> uint64(32)
 
 
 @kernel
-def checksums(data, ends, sums, start, stop):
-    """sums[p] (OUT) of the bytes ends[p] .. ends[p + 1] of data (uint8), for pieces p = start .. stop."""
+def checksums(words, ends, sums, start, stop):
+    """sums[p] (OUT) of the words ends[p] .. ends[p + 1], for pieces p = start .. stop."""
     for p in range(uint64(start), uint64(stop)):
-        sums[p] = checksum(data, uint64(ends[p]), uint64(ends[p + uint64(1)]))
+        sums[p] = checksum(words, uint64(ends[p]), uint64(ends[p + uint64(1)]))
 
 
 @kernel

@@ -7,7 +7,7 @@ Row ids in a node ascend, so the rows that it has on a page are a run of its own
     BUILD, a page     summed for the child that is planned
     PLACE           | left left left | right right right |    once all pages are split
 
-PLAN comes first: it asks for sums that are known before any row is moved. Its buffers begin at zero.
+PLAN comes first, from sums known before any row is moved. A last level is not moved at all: see `narrow`.
 """
 
 from numba import int64, uint64
@@ -15,7 +15,7 @@ from numba.extending import overload
 
 from arboost.kernels.cpu.grow import nodes, orders
 from arboost.kernels.cpu.grow.arrays import IN_ORDER, PagedLevel, as_paged_level, is_of
-from arboost.kernels.cpu.grow.jobs import SPLIT_JOBS
+from arboost.kernels.cpu.grow.jobs import BUILD_JOBS, SPLIT_JOBS
 from arboost.kernels.cpu.grow.level import BUILD, FIND, PLAN, SPLIT, build, find, split_batch
 from arboost.kernels.cpu.grow.team import barrier, take_job
 from arboost.kernels.jit import OPTIONS, kernel, part
@@ -109,27 +109,60 @@ def _plan_page(level):
 
 
 @part
-def _place_node(level, b):
-    """Put the rows of the batch's node b together, all that go left in front; give its children their ranges."""
+def _plan_places(level):
+    """Where the parts of all runs go; the nodes of the batch, and their children, get their ranges."""
     rows, runs, n_batch = level.rows, level.runs, level.plan.counts[nodes.BATCH]
-    start, stop = runs.spans[b, 0], runs.spans[b, 1]
-    to = uint64(start)
-    for side in range(2):
+    for b in range(n_batch):
+        rows.n_left[b] = 0
+    for p in range(runs.counts[0]):
+        rows.n_left[runs.pieces[p].node] += runs.pieces[p].n_left
+    for b in range(n_batch):
+        start, stop = runs.spans[b, 0], runs.spans[b, 1]
+        node, middle = level.nodes[level.search.batch[b]], start + rows.n_left[b]
+        node.start, node.stop = start, stop
+        left, right = level.nodes[node.left], level.nodes[node.right]
+        left.start, left.stop, right.start, right.stop = start, middle, middle, stop
         for p in range(b, runs.counts[0], n_batch):
             run = runs.pieces[p]
-            middle = run.start + run.n_left
-            first, last = (run.start, middle) if side == 0 else (middle, run.stop)
-            for i in range(uint64(first), uint64(last)):
-                rows.temp[to] = rows.ids[i]
-                to += uint64(1)
-        if side == 0:
-            rows.n_left[b] = int64(to) - start
-    for i in range(uint64(start), uint64(stop)):
-        rows.ids[i] = rows.temp[i]
-    node, middle = level.nodes[level.search.batch[b]], start + rows.n_left[b]
-    node.start, node.stop = start, stop
-    left, right = level.nodes[node.left], level.nodes[node.right]
-    left.start, left.stop, right.start, right.stop = start, middle, middle, stop
+            run.left_at, run.right_at = start, middle
+            start += run.n_left
+            middle += run.stop - run.start - run.n_left
+
+
+@part
+def _copy(source, start, n, target, to):
+    for i in range(uint64(n)):
+        target[uint64(to) + i] = source[uint64(start) + i]
+
+
+@part
+def _place_runs(level, team, n_threads):
+    """Put the rows of all nodes of the batch together, those that go left in front; True if the team was given up."""
+    rows, runs = level.rows, level.runs
+    p = take_job(team, SPLIT_JOBS, int64(-1), n_threads)
+    while p < runs.counts[0]:
+        run = runs.pieces[p]
+        _copy(rows.ids, run.start, run.n_left, rows.temp, run.left_at)
+        _copy(rows.ids, run.start + run.n_left, run.stop - run.start - run.n_left, rows.temp, run.right_at)
+        p = take_job(team, SPLIT_JOBS, p, n_threads)
+    if barrier(team, n_threads):
+        return True
+    p = take_job(team, BUILD_JOBS, int64(-1), n_threads)
+    while p < runs.counts[0]:
+        run = runs.pieces[p]
+        _copy(rows.temp, run.start, run.stop - run.start, rows.ids, run.start)
+        p = take_job(team, BUILD_JOBS, p, n_threads)
+    return barrier(team, n_threads)
+
+
+@kernel
+def narrow(nodes, batch, ids, in_order, first_row, n_rows, narrowed, start, stop):
+    """The ranges that nodes of the batch have on the page of n_rows from first_row on: narrowed[i] (OUT) for node i."""
+    for b in range(start, stop):
+        i = batch[b]
+        first = _first_from(ids, in_order, nodes[i].start, nodes[i].stop, int64(first_row))
+        last = _first_from(ids, in_order, nodes[i].start, nodes[i].stop, int64(first_row) + int64(n_rows))
+        narrowed[i].start, narrowed[i].stop = first, last
 
 
 def _perform(order, level, team, thread, n_threads):
@@ -164,11 +197,9 @@ def _perform(order, level, team, thread, n_threads):
         if barrier(team, n_threads):
             return True
     if order & PLACE:
-        b = take_job(team, SPLIT_JOBS, int64(-1), n_threads)
-        while b < counts[nodes.BATCH]:
-            _place_node(level, b)
-            b = take_job(team, SPLIT_JOBS, b, n_threads)
-        if barrier(team, n_threads):
+        if thread == 0:
+            _plan_places(level)
+        if barrier(team, n_threads) or _place_runs(level, team, n_threads):
             return True
         if thread == 0:
             level.rows.state[IN_ORDER] = 0
