@@ -3,11 +3,12 @@
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from arboost import cards, concat, introspect
+from arboost import cards, concat, introspect, streams
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
@@ -188,7 +189,7 @@ class Booster:
     @positional_with_warning
     def predict(
         self,
-        data: DMatrix,
+        data: Any,
         *,
         output_margin: bool = False,
         pred_leaf: bool = False,
@@ -199,13 +200,16 @@ class Booster:
         training: bool = False,
         iteration_range: tuple[int, int] = (0, 0),
         strict_shape: bool = False,
-    ) -> np.ndarray:
-        """Predict for every row of `data`.
+        output: "str | os.PathLike[str] | None" = None,
+    ) -> Any:
+        """Predict for every row of `data`: an array, or a file.
 
         Parameters
         ----------
         data :
-            The rows.
+            A DMatrix; or data that is read batch by batch and never held whole: the path of a Parquet file or of a
+            folder of them, a `pyarrow.dataset`, a `DataIter`. Of Parquet the columns with the model's feature names
+            are read, others are passed over.
         output_margin :
             The raw sum of leaf weights instead of the transformed value.
         pred_leaf :
@@ -227,7 +231,19 @@ class Booster:
         strict_shape :
             Always (n, n_outputs), or (n, rounds, n_outputs, num_parallel_tree) for leaves, or (n, n_outputs, ...) for
             contributions and interactions.
+        output :
+            Path of a Parquet file to write the predictions to, batch by batch; it is returned instead of an array. Its
+            column is "prediction", "margin" or "leaf", numbered from 0 where there are several; contributions are
+            named by the features.
         """
+        if output is not None or streams.is_stream(data):
+            options = {
+                "output_margin": output_margin, "pred_leaf": pred_leaf, "pred_contribs": pred_contribs,
+                "approx_contribs": approx_contribs, "pred_interactions": pred_interactions,
+                "validate_features": validate_features, "training": training, "iteration_range": iteration_range,
+                "strict_shape": strict_shape,
+            }  # fmt: skip
+            return self._predict_stream(data, output, options)
         if not isinstance(data, DMatrix):
             raise TypeError(f"Expecting data to be a DMatrix object of arboost, got: {type_name(data)}")
         if sum(map(bool, (output_margin, pred_leaf, pred_contribs, pred_interactions))) > 1:
@@ -259,7 +275,7 @@ class Booster:
         base_margin: Any = None,
         strict_shape: bool = False,
     ) -> np.ndarray:
-        """Predict straight from an array, frame or sparse matrix, without a DMatrix; safe in several threads."""
+        """Predict straight from an array, frame, sparse matrix or Parquet path; safe in several threads."""
         if predict_type not in ("value", "margin"):
             raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
         learner = self._learner
@@ -267,6 +283,13 @@ class Booster:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
         else:
+            if streams.is_stream(data):
+                predict = partial(
+                    self.inplace_predict, iteration_range=iteration_range, predict_type=predict_type,
+                    validate_features=validate_features, strict_shape=strict_shape,
+                )  # fmt: skip
+                names = self._feature_names if validate_features else None
+                return streams.gather_with_margins(data, names, missing, base_margin, predict)
             if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
                 data = data.reshape(-1, 1)
             raw = self._aligned_raw(adapt(data, missing), validate_features)
@@ -280,6 +303,12 @@ class Booster:
         for first, values in chunks:
             forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
         return self._shape(learner.loss.transform(margin, ctx) if predict_type == "value" else margin, strict_shape)
+
+    def _predict_stream(self, data: Any, output: Any, options: dict[str, Any]) -> Any:
+        """`predict` batch by batch, or to a file."""
+        learner = self._learner
+        model = streams.Model(self.predict, options, self._feature_names, learner.n_features, learner.ctx.n_threads)
+        return streams.predict(model, data, output)
 
     def _predict_leaves(self, data: DMatrix, trees: slice, n_rounds: int, strict_shape: bool) -> np.ndarray:
         learner = self._learner

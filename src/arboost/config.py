@@ -1,7 +1,7 @@
-"""Global configuration: `set_config`, `get_config`, `config_context`, with XGBoost's names and one of ours.
+"""Global configuration: `set_config`, `get_config`, `config_context`, with XGBoost's names and two of ours.
 
 Each Python thread has its own configuration and starts from the defaults. Beyond XGBoost: `strict_parameters`
-turns the warning about unknown or unused parameters into an error.
+turns the warning about unknown or unused parameters into an error, `memory_budget` bounds the memory of a training.
 """
 
 from collections.abc import Iterator
@@ -29,6 +29,9 @@ def set_config(**new_config: Any) -> None:
             Threads used where a call does not say; 0 means all cores that this process may use.
         strict_parameters : bool
             Unknown or unused training parameters are errors instead of warnings.
+        memory_budget : int or str
+            Bytes that a training may take, also as "4GB" or "512MiB"; data from files and iterators that needs more is
+            kept on disk. 0 means three quarters of what the machine and the cgroup leave.
         use_rmm, use_cuda_async_pool : bool
             Known for XGBoost's sake; there is no GPU memory to manage yet.
 

@@ -405,7 +405,7 @@ def test_errors_have_no_traceback_and_a_status(folder):
         (["train", "three.csv", "-t", "three", "--objective", "binary:logistic"], 1, "has 3 classes"),
         (["train", "label.csv", "-t", "label", "--eta", "fast"], 2, "eta"),
         (["train", "bad.csv", "-t", "y"], 1, "cannot be read as csv"),
-        (["train", "bad.parquet", "-t", "y"], 1, "cannot be read as parquet"),
+        (["train", "bad.parquet", "-t", "y"], 1, "is not a readable Parquet file"),
         (["train", "bad.libsvm"], 1, "line 1"),
         (["train", "one.csv", "-t", "y"], 1, "nothing to learn"),
         (["train", "twice.csv", "-t", "y"], 1, "two columns named 'a'"),

@@ -88,6 +88,9 @@ EXCEPTIONS = {
 EXTRA = {
     "XGBModel": {"early_stopping", "validation_fraction"},  # early stopping inside of a search
     "XGBClassifier": {"class_weight"},
+    "Booster.predict": {"output"},  # predictions of what is larger than memory go to a file
+    "DMatrix": {"memory_budget", "cache_prefix"},
+    "data.DMatrix": {"memory_budget", "cache_prefix"},
     "ExtMemQuantileDMatrix": {"memory_budget"},
 }
 

@@ -29,6 +29,7 @@ FLOORS = [
         "progress",
         "booster",
         "concat",
+        "streams",
         "training",
         "callback",
         "libpath",
@@ -63,7 +64,7 @@ ROOMS = {
     "numba": ["kernels"],
     "llvmlite": ["kernels"],
     "pandas": ["compat", "training", "introspect", "matrix.frames"],  # cv() and tables return frames
-    "pyarrow": ["compat", "matrix.frames", "matrix.files", "cli"],
+    "pyarrow": ["compat", "matrix.frames", "matrix.parquet", "cli"],
     "polars": ["compat", "matrix.frames"],
     "narwhals": ["matrix.frames"],
     "onnx": ["modelio.onnx"],

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import arboost
-from arboost.matrix.store import StoredPages
+from arboost.matrix.store import PageCache, StoredPages
 from page_kinds import COMMON, KINDS, N_ROWS, X, Y
 from page_sources import Parts
 
@@ -62,7 +62,8 @@ def test_one_page_two_and_seven(kind, tmp_path):
 @pytest.mark.parametrize("memory_budget", [0, 30_000, 10**9])
 def test_pages_in_memory_and_on_disk(memory_budget, tmp_path):
     expected = train({"subsample": 0.5}, in_memory())
-    data = on_disk(tmp_path, 7, memory_budget=memory_budget)
+    data = on_disk(tmp_path, 7, kind=arboost.DMatrix)
+    data.keep_on_disk(PageCache(tmp_path, memory_budget, page_bytes=PAGE_ROWS[7] * 13))
     pages = data.pages(data._ctx, 256)
     assert (pages.disk_bytes == 0) == (memory_budget == 10**9)
     assert (pages.disk_bytes < 13 * N_ROWS) == (memory_budget > 0)
@@ -152,7 +153,7 @@ def test_what_a_matrix_tells(tmp_path):
         (lambda data, path: data.binned(data._ctx, 256), "use QuantileDMatrix"),
         (lambda data, path: on_disk(path, 7, ref=data, max_bin=7), "Inconsistent `max_bin`"),
         (lambda data, path: on_disk(path, 7, table=X[:, :3], ref=data), "different number of features"),
-        (lambda data, path: on_disk(path, 7, memory_budget="1GB"), "`memory_budget` is a number of bytes"),
+        (lambda data, path: on_disk(path, 7, memory_budget="much"), "memory_budget is a number of bytes"),
         (lambda data, path: on_disk(path / "no" / "cache", 7), "folder for pages is not there.*no"),
         (lambda data, path: on_disk([], 7), "empty list"),
         (lambda data, path: on_disk([7], 7), "must be a path or a list of paths, got 7"),
@@ -206,7 +207,8 @@ def test_a_sample_is_gathered_once_for_a_tree(tmp_path, visits, method):
     model = arboost.train(params, data, 2)
     assert visits == [([], True)] * 4, "for each tree: its sample, and the weights of all rows"
     visits.clear()
-    small = on_disk(tmp_path, 7, memory_budget=0)
+    small = on_disk(tmp_path, 7, kind=arboost.DMatrix)
+    small.keep_on_disk(PageCache(tmp_path, 0, page_bytes=PAGE_ROWS[7] * 13))
     assert arboost.train(params, small, 2).save_raw() == model.save_raw()
     assert len(visits) == 2 * (1 + 4 + 1)
 

@@ -19,6 +19,7 @@ def test_get_and_set():
     config.set_config(verbosity="2", nthread=3, use_rmm=1, strict_parameters="true")
     assert config.get_config() == {
         "verbosity": 2, "nthread": 3, "use_rmm": True, "use_cuda_async_pool": False, "strict_parameters": True,
+        "memory_budget": 0,
     }  # fmt: skip
     config.set_config(verbosity=None)
     assert config.get_config()["verbosity"] == 2
@@ -43,6 +44,8 @@ def test_context_restores_everything():
         ({"verbosity": 1.5}, "Invalid Parameter format for verbosity"),
         ({"verbosity": True}, "Invalid Parameter format for verbosity"),
         ({"use_cuda_async_pool": True}, "not available"),
+        ({"memory_budget": "much"}, 'memory_budget is a number of bytes, or a text such as "4GB"'),
+        ({"memory_budget": -1}, "memory_budget is a number of bytes"),
         ({"verbosty": 1}, r'Unknown global parameters: \{ verbosty \}.*Did you mean "verbosity"'),
     ],
 )

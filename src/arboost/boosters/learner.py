@@ -357,6 +357,10 @@ class Learner:
         made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle, ctx.comm)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
+            data.make_room(
+                max_bin=tree_params.max_bin, n_outputs=self.n_outputs, max_depth=tree_params.max_depth,
+                subsample=tree_params.subsample < 1,
+            )  # fmt: skip
             trainer = make_trainer(ctx, data, self.model, tree_params, self.n_outputs if self._grows_vectors else 0)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)

@@ -10,8 +10,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from arboost.cli import show
 from arboost.cli.options import FORMATS
+from arboost.matrix import parquet
 from arboost.runtime.errors import XGBoostError
 
 _SUFFIXES = {
@@ -29,8 +30,10 @@ _SUFFIXES = {
 _FORBIDDEN = str.maketrans("[]<", "()_")  # what names of features may not have in them, in XGBoost too
 _NAMES_OF_IDS = re.compile(r"(.*[_ ])?(id|uuid|index)|unnamed:? ?\d*|column0", re.IGNORECASE)
 _CSV_BLOCK = 1 << 30
+_ROWS_AT_A_TIME = 1 << 20  # of Parquet that is read whole
 _MANY_CATEGORIES = 1000
 _DAY_SECONDS = 86400.0
+_NO_WORDS = "--missing names words of a CSV file; a Parquet file has nulls of its own."
 
 
 @dataclass
@@ -48,6 +51,8 @@ class Source:
         found = self.format or _SUFFIXES.get(Path(self.path.lower().removesuffix(".gz")).suffix)
         if found is None and self.path == "-":
             found = "csv"
+        if found is None and Path(self.path).expanduser().is_dir():
+            found = "parquet"
         if found is None:
             raise XGBoostError(f"{self.path}: its name does not tell its format; say --format {' or '.join(FORMATS)}.")
         return found
@@ -63,7 +68,7 @@ class Source:
         path = Path(self.path).expanduser()
         if self.path != "-" and not path.exists():
             raise XGBoostError(f"{self.path}: no such file.")
-        if path.is_dir():
+        if path.is_dir() and self.kind != "parquet":
             raise XGBoostError(f"{self.path} is a directory: name a file.")
         if self.path != "-" and path.suffix.lower() != ".gz":
             yield str(path)
@@ -99,7 +104,7 @@ class Data:
     """Features and what belongs to their rows, in the order of the file but for rows of a group being together."""
 
     name: str
-    features: Any  # a pyarrow table, or a DMatrix of a libsvm file
+    features: Any  # a pyarrow table, features that are streamed from one, or a DMatrix of a libsvm file
     fields: dict[str, np.ndarray] = field(default_factory=dict)
     target: Any = None  # a pyarrow array, or an array of numbers
     target_names: Sequence[str] = ()
@@ -118,10 +123,18 @@ class Data:
         """Whether columns have names."""
         return hasattr(self.features, "column_names")
 
-    def matrix(self, label: np.ndarray | None = None, threads: int | None = None) -> Any:
-        """The DMatrix of it."""
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the features are read anew at every pass."""
+        return hasattr(self.features, "batches")
+
+    def matrix(self, label: np.ndarray | None = None, threads: int | None = None, rows: Any = None) -> Any:
+        """The DMatrix of it; where it is streamed, of some rows if wanted."""
         from arboost import DMatrix
 
+        if self.is_streamed:
+            given = self.fields if label is None else {**self.fields, "label": label}
+            return self.features.matrix(rows, given, threads)
         if not self.is_table:
             if label is not None:
                 self.features.set_label(label)
@@ -133,14 +146,13 @@ def read_columns(source: Source) -> Any:
     """All columns of a CSV or Parquet file as a pyarrow table."""
     pyarrow = _pyarrow()
     if source.missing and source.kind == "parquet":
-        raise XGBoostError("--missing names words of a CSV file; a Parquet file has nulls of its own.")
+        raise XGBoostError(_NO_WORDS)
     try:
         with source.on_disk() as path:
             table = _read_parquet(path) if source.kind == "parquet" else _read_csv(source, path)
     except (pyarrow.ArrowException, OSError) as error:
         raise XGBoostError(f"{source.name} cannot be read as {source.kind}: {_first_line(error)}") from error
-    names = [clean_name(name) or f"column{k}" for k, name in enumerate(table.column_names)]
-    table = table.rename_columns(names)
+    table = table.rename_columns(clean_names(table.column_names))
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
         raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.")
@@ -150,9 +162,19 @@ def read_columns(source: Source) -> Any:
 
 
 def _read_parquet(path: str) -> Any:
-    import pyarrow.parquet
+    table = parquet.open_table(path)
+    return read_whole(table, stored_columns(table))
 
-    return pyarrow.parquet.read_table(path, memory_map=False)
+
+def stored_columns(table: parquet.ParquetTable) -> list[str]:
+    """All columns but the numbers that pandas gives rows without a name for them."""
+    return [name for name in table.columns if not (name in table.index_columns and name.startswith("__index_level_"))]
+
+
+def read_whole(table: parquet.ParquetTable, columns: list[str]) -> Any:
+    """Some columns as a pyarrow table."""
+    batches = list(table.batches(columns, _ROWS_AT_A_TIME))
+    return _pyarrow().Table.from_batches(batches or [table.empty_batch(columns)])
 
 
 def _read_csv(source: Source, path: str) -> Any:
@@ -170,6 +192,11 @@ def _read_csv(source: Source, path: str) -> Any:
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
         convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, null_values=missing),
     )
+
+
+def clean_names(names: Sequence[str]) -> list[str]:
+    """Names of columns, none of them empty."""
+    return [clean_name(name) or f"column{k}" for k, name in enumerate(names)]
 
 
 def clean_name(name: str) -> str:
@@ -194,10 +221,8 @@ def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence
     if source.kind == "libsvm":
         return _load_libsvm(source, roles)
     table = read_columns(source)
-    roles = _resolve_numbers(table, roles)
-    if needs_target and not (roles.target or roles.lower):
-        raise XGBoostError(f"Say which column to predict: --target NAME. Columns: {_listed(table.column_names)}.")
-    _check_columns(source, table, [*roles.named(), *roles.categories, *keep])
+    roles = resolve(source, table.column_names, roles, needs_target)
+    _check_columns(source, table.column_names, keep)
     if needs_target:
         table = _with_target(source, table, roles.target)
     if roles.group:
@@ -206,18 +231,62 @@ def load(source: Source, roles: Roles, needs_target: bool = True, keep: Sequence
     features = table.select([name for name in table.column_names if name not in taken])
     if not features.num_columns:
         raise XGBoostError(f"{source.name} has no columns left to learn from.")
-    prepared = _prepared(features, roles.categories)
+    found = prepared(features, roles.categories)
     _note_ids(features)
-    return _data(source, table, prepared, roles, keep)
+    return as_data(source, table, found, roles, keep)
+
+
+def load_any_size(source: Source, roles: Roles) -> Data:
+    """The same for training, of a Parquet file that may be larger than memory."""
+    from arboost.cli import streamed
+
+    return streamed.load(source, roles, needs_target=True) if streamed.is_wanted(source) else load(source, roles)
+
+
+def resolve(source: Source, names: Sequence[str], roles: Roles, needs_target: bool) -> Roles:
+    """The roles with names of columns that are there."""
+    roles = _resolve_numbers(names, roles)
+    if needs_target and not (roles.target or roles.lower):
+        raise XGBoostError(f"Say which column to predict: --target NAME. Columns: {_listed(names)}.")
+    _check_columns(source, names, [*roles.named(), *roles.categories])
+    return roles
 
 
 def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: bool, keep: Sequence[str] = ()) -> Data:
     """Data with the columns that a model knows, in any order; further columns are passed over."""
-    wanted = booster.feature_names
-    if source.kind == "libsvm" or wanted is None:
+    if source.kind == "libsvm" or booster.feature_names is None:
         return widen(load(source, roles, needs_target, keep), booster.num_features())
-    table = read_columns(source)
-    roles = _resolve_numbers(table, roles)
+    return _for_model(source, read_columns(source), roles, booster, needs_target, keep, set())
+
+
+def stream_for_model(source: Source, roles: Roles, booster: Any, keep: Sequence[str]) -> Iterator[Data]:
+    """Data to predict: a Parquet file some rows at a time, others whole."""
+    wanted = booster.feature_names
+    if source.kind != "parquet" or wanted is None:
+        yield load_for_model(source, roles, booster, needs_target=False, keep=keep)
+        return
+    if source.missing:
+        raise XGBoostError(_NO_WORDS)
+    told: set[tuple[str, Any]] = set()
+    with source.on_disk() as path:
+        table = parquet.open_table(path)
+        if not table.n_rows:
+            raise XGBoostError(f"{source.name} has no rows.")
+        needed = {*wanted, *keep, *roles.named()}
+        stored = stored_columns(table)
+        columns = {clean: name for clean, name in zip(clean_names(stored), stored) if clean in needed}
+        names = list(columns.values())
+        for batch in table.batches(names, table.rows_at_a_time(names)):
+            part = _pyarrow().Table.from_batches([batch]).rename_columns(list(columns))
+            yield _for_model(source, part, roles, booster, False, keep, told)
+
+
+def _for_model(
+    source: Source, table: Any, roles: Roles, booster: Any, needs_target: bool, keep: Sequence[str], told: set
+) -> Data:
+    """The columns of a table that a model knows; `told`: the unknown categories that the reader has been told of."""
+    wanted = booster.feature_names
+    roles = _resolve_numbers(table.column_names, roles)
     missing = [name for name in wanted if name not in table.column_names]
     if missing:
         some = "a column" if len(missing) == 1 else f"{len(missing)} columns"
@@ -225,20 +294,20 @@ def load_for_model(source: Source, roles: Roles, booster: Any, needs_target: boo
             f"{source.name} lacks {some} that the model needs: {_listed(missing)}. "
             f"It has: {_listed(table.column_names)}."
         )
-    _check_columns(source, table, [*roles.named(), *keep])
+    _check_columns(source, table.column_names, [*roles.named(), *keep])
     if needs_target:
         table = _with_target(source, table, roles.target)
     if roles.group:
         table = _together(table, roles.group)
     kinds = dict(zip(wanted, booster.feature_types or ["float"] * len(wanted)))
     categorical = [name for name in wanted if kinds[name] == "c"]
-    features = _prepared(table.select(wanted), categorical)
+    features = prepared(table.select(wanted), categorical)
     for name in wanted:
         if kinds[name] != "c" and _pyarrow().types.is_dictionary(features.schema.field(name).type):
             example = next(value.as_py() for value in features.column(name) if value.is_valid)
             raise XGBoostError(f"{source.name}: column {name!r} has text ({example!r}); the model knows it as numbers.")
-    _note_unseen(source, features, categorical, booster)
-    return _data(source, table, features, roles, keep)
+    _note_unseen(source, features, categorical, booster, told)
+    return as_data(source, table, features, roles, keep)
 
 
 def widen(data: Data, n_features: int) -> Data:
@@ -265,15 +334,16 @@ def _note_ids(features: Any) -> None:
             show.note(f"{name!r} is different in every row. An id? Then: --drop {name}")
 
 
-def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any) -> None:
-    """Say which categories the model has never seen."""
+def _note_unseen(source: Source, features: Any, categorical: Sequence[str], booster: Any, told: set) -> None:
+    """Say which categories the model has never seen, each once."""
     if not categorical:
         return
     known = dict(booster.get_categories(export_to_arrow=True).to_arrow())
     for name in categorical:
         if known.get(name) is not None:
             have = set(features.column(name).unique().to_pylist()) - {None}
-            new = sorted(have - set(known[name].to_pylist()))
+            new = sorted(value for value in have - set(known[name].to_pylist()) if (name, value) not in told)
+            told |= {(name, value) for value in new}
             if new:
                 show.note(
                     f"{source.name}: {name!r} has categories unknown to the model, taken as missing: {_listed(new)}"
@@ -290,16 +360,16 @@ def _load_libsvm(source: Source, roles: Roles) -> Data:
     return Data(source.name, matrix, {}, matrix.get_label())
 
 
-def _resolve_numbers(table: Any, roles: Roles) -> Roles:
+def _resolve_numbers(names: Sequence[str], roles: Roles) -> Roles:
     """Columns by number (0 is the first, -1 the last) become names, where no column is called so."""
 
     def name_of(given: str | None) -> str | None:
-        if given is None or given in table.column_names:
+        if given is None or given in names:
             return given
-        if clean_name(given) in table.column_names:
+        if clean_name(given) in names:
             return clean_name(given)
         try:
-            return table.column_names[int(given)]
+            return names[int(given)]
         except (ValueError, IndexError):
             return given
 
@@ -312,13 +382,14 @@ def _resolve_numbers(table: Any, roles: Roles) -> Roles:
     )  # fmt: skip
 
 
-def _check_columns(source: Source, table: Any, names: Sequence[str]) -> None:
+def _check_columns(source: Source, names: Sequence[str], wanted: Sequence[str]) -> None:
     from arboost.params.spec import closest
 
-    for name in names:
-        if name not in table.column_names:
-            hint = closest(name, table.column_names)
-            raise XGBoostError(f"{source.name} has no column {name!r}.{hint} Columns: {_listed(table.column_names)}.")
+    for name in wanted:
+        if name not in names:
+            raise XGBoostError(
+                f"{source.name} has no column {name!r}.{closest(name, names)} Columns: {_listed(names)}."
+            )
 
 
 def _listed(names: Sequence[Any], most: int = 12) -> str:
@@ -348,13 +419,13 @@ def _together(table: Any, group: str) -> Any:
     return table.take(np.argsort(codes, kind="stable"))
 
 
-def _prepared(table: Any, categories: Sequence[str]) -> Any:
-    """Every column a number or a category."""
-    arrays = [_prepared_column(name, table.column(name), name in categories) for name in table.column_names]
+def prepared(table: Any, categories: Sequence[str], says: bool = True) -> Any:
+    """Every column a number or a category; `says`: whether the reader is told of doubtful ones."""
+    arrays = [_prepared_column(name, table.column(name), name in categories, says) for name in table.column_names]
     return _pyarrow().table(arrays, names=table.column_names)
 
 
-def _prepared_column(name: str, column: Any, is_category: bool) -> Any:
+def _prepared_column(name: str, column: Any, is_category: bool, says: bool) -> Any:
     pyarrow = _pyarrow()
     types, kind = pyarrow.types, column.type
     if types.is_dictionary(kind):
@@ -364,7 +435,7 @@ def _prepared_column(name: str, column: Any, is_category: bool) -> Any:
     if is_category or types.is_string(kind) or types.is_large_string(kind):
         coded = column.cast(pyarrow.string()).combine_chunks().dictionary_encode()
         n_values = len(coded.dictionary)
-        if not is_category and n_values > _MANY_CATEGORIES and n_values > len(column) // 2:
+        if says and not is_category and n_values > _MANY_CATEGORIES and n_values > len(column) // 2:
             show.note(f"{name!r} has {n_values:,} different texts in {len(column):,} rows. An id? Then: --drop {name}")
         return coded
     if types.is_temporal(kind) and not types.is_duration(kind):
@@ -393,7 +464,8 @@ def _fields(table: Any, roles: Roles) -> dict[str, np.ndarray]:
     return fields
 
 
-def _data(source: Source, table: Any, features: Any, roles: Roles, keep: Sequence[str]) -> Data:
+def as_data(source: Source, table: Any, features: Any, roles: Roles, keep: Sequence[str]) -> Data:
+    """Features with the other columns of their table."""
     kept = {name: table.column(name) for name in keep}
     return Data(source.name, features, _fields(table, roles), _target(table, roles.target), roles.target, kept)
 
@@ -414,27 +486,40 @@ def _numbers(name: str, column: Any) -> np.ndarray:
 
 def write_columns(path: str, columns: dict[str, Any]) -> None:
     """Columns to a CSV or Parquet file by its suffix, or as CSV to stdout."""
-    table = _pyarrow().table(columns)
-    if path == "-":
-        sys.stdout.buffer.write(_csv_bytes(table, ","))
-        sys.stdout.buffer.flush()
-        return
+    with writing(path) as write:
+        write(columns)
+
+
+@contextmanager
+def writing(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """The same, some rows at a time: write(columns)."""
     target = Path(path).expanduser()
-    if target.suffix.lower() in (".parquet", ".pq"):
-        import pyarrow.parquet
+    if target.suffix.lower() in parquet.SUFFIXES:
+        with parquet.writing(target) as write:
+            yield write
+        return
+    mark = "\t" if target.suffix.lower() in (".tsv", ".tab") else ","
+    files: list[Any] = []  # opened when there is something to write: an error before that leaves an older file alone
+    with ExitStack() as opened:
 
-        pyarrow.parquet.write_table(table, target)
-    else:
-        target.write_bytes(_csv_bytes(table, "\t" if target.suffix.lower() in (".tsv", ".tab") else ","))
+        def write_text(columns: dict[str, Any]) -> None:
+            text = _csv_bytes(_pyarrow().table(columns), mark, has_header=not files)
+            if not files:
+                files.append(sys.stdout.buffer if path == "-" else opened.enter_context(target.open("wb")))
+            files[0].write(text)
+            files[0].flush()
+
+        yield write_text
 
 
-def _csv_bytes(table: Any, mark: str) -> bytes:
+def _csv_bytes(table: Any, mark: str, has_header: bool) -> bytes:
     """CSV with quotes only if some text needs them."""
     pyarrow = _pyarrow()
     import pyarrow.csv as arrow_csv
 
     header = io.StringIO()
-    csv.writer(header, delimiter=mark, lineterminator="\n").writerow(table.column_names)
+    if has_header:
+        csv.writer(header, delimiter=mark, lineterminator="\n").writerow(table.column_names)
     for style in ("none", "needed"):
         stream = pyarrow.BufferOutputStream()
         options = arrow_csv.WriteOptions(include_header=False, delimiter=mark, quoting_style=style)

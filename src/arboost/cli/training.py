@@ -1,6 +1,8 @@
 """`train` and `cv`."""
 
+import functools
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +28,10 @@ from arboost.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from arboost.cli.tables import Data
+    from arboost.cli.tables import Data, Roles, Source
     from arboost.cli.tasks import Task
+
+    Load = Callable[[Source, Roles], Data]
 
 _FEW_ROWS = 50  # too few to hold some of them out unless asked
 _ROUNDS, _ROUNDS_WITH_STOPPING = 100, 1000
@@ -101,12 +105,22 @@ def _shared(function: Any) -> Any:
     "--resume", metavar="MODEL", panel=TRAINING, type=click.Path(exists=True, dir_okay=False),
     help="Go on from this model.",
 )  # fmt: skip
+@click.option(
+    "--memory-budget", metavar="SIZE", panel=TRAINING,
+    help="Memory to use, such as 4GB; Parquet that needs more is kept on disk. (default: 3/4 of what is free)",
+)  # fmt: skip
+@click.pass_context
 def train(
-    model: str, valid: str | None, split: float | None, refit: bool, resume: str | None,
-    metrics_file: str | None, report_file: str | None, quiet: bool, as_json: bool, **values: Any,
+    ctx: click.RichContext, /, model: str, valid: str | None, split: float | None, refit: bool, resume: str | None,
+    memory_budget: str | None, metrics_file: str | None, report_file: str | None, quiet: bool, as_json: bool,
+    **values: Any,
 ) -> int:  # fmt: skip
+    from arboost.cli import tables
+    from arboost.config import config_context
+
+    ctx.with_resource(config_context(memory_budget=memory_budget))
     _check_out(model)
-    run = _Run(values)
+    run = _Run(values, tables.load_any_size)
     run.hold_out(valid, split)
     found: dict[str, Any] = {}
     began = time.perf_counter()
@@ -138,21 +152,32 @@ def train(
 class _Run:
     """One training: its data, its task, its parameters."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        from arboost.cli import tables, tasks
+    def __init__(self, values: dict[str, Any], load: "Load") -> None:
+        from arboost.cli import tasks
 
+        self._load = load
         self.params = given_parameters(values)
         kind, rounds = values.pop("task"), values.pop("rounds")
         self.early_stopping: int | None = values.pop("early_stopping")
         self.n_rounds = rounds if rounds is not None else _ROUNDS_WITH_STOPPING if self.early_stopping else _ROUNDS
         self.source, self.roles = source_from(values), roles_from(values)
-        self.data: Data = tables.load(self.source, self.roles)
+        self.data: Data = load(self.source, self.roles)
         self.task, self.label = tasks.find_task(self.data, kind, self.params.get("objective"))
         self.params = self.task.params() | self.params
         self.seed = int(self.params.get("seed", 0))
-        threads = int(self.params.get("nthread", 0)) or None
-        self.matrix = self.data.matrix(self.label, threads)
-        self.dtrain, self.held = self.matrix, None
+        self.threads = int(self.params.get("nthread", 0)) or None
+        self.held: Any = None
+        self._dtrain: Any = None
+
+    @functools.cached_property
+    def matrix(self) -> Any:
+        """All rows."""
+        return self.data.matrix(self.label, self.threads)
+
+    @property
+    def dtrain(self) -> Any:
+        """The rows to learn from."""
+        return self.matrix if self._dtrain is None else self._dtrain
 
     def hold_out(self, valid: str | None, share: float | None) -> None:
         """Set rows aside, from a file or by a split."""
@@ -160,7 +185,7 @@ class _Run:
 
         if valid is not None:
             source = replace(self.source, path=valid)
-            held = tables.widen(tables.load(source, self.roles), self.data.n_features)
+            held = tables.widen(self._load(source, self.roles), self.data.n_features)
             if held.is_table and held.features.column_names != self.data.features.column_names:
                 held.features = held.features.select(self.data.features.column_names)
             self.held = held.matrix(tasks.label_codes(self.task, held))
@@ -170,7 +195,7 @@ class _Run:
         if share > 0:
             stratify = self.task.kind in ("binary", "multiclass")
             rows = tasks.split_rows(self.label, self._groups(), self.data.n_rows, share, stratify, self.seed)
-            self.dtrain, self.held = (self._take(part) for part in rows)
+            self._dtrain, self.held = (self._take(part) for part in rows)
         elif self.early_stopping:
             raise click.UsageError("Early stopping needs held-out rows: --split or --valid.")
 
@@ -184,6 +209,8 @@ class _Run:
         return np.repeat(np.arange(len(sizes)), sizes) if len(sizes) else None
 
     def _take(self, rows: Any) -> Any:
+        if self.data.is_streamed:
+            return self.data.matrix(self.label, self.threads, rows)
         part, groups = self.matrix.slice(rows, allow_groups=True), self._groups()
         if groups is not None:
             part.set_info(qid=groups[rows])
@@ -237,7 +264,7 @@ class _Run:
 
     def facts(self) -> Any:
         """What is about to be done, for the reader."""
-        types = self.matrix.feature_types or []
+        types = self.dtrain.feature_types or []
         n_categorical = sum(kind == "c" for kind in types)
         held = (
             "" if self.held is None else f" ({self.dtrain.num_row():,} to learn from, {self.held.num_row():,} held out)"
@@ -328,8 +355,9 @@ def _print_result(booster: Any, result: dict[str, Any]) -> None:
 @_shared
 def cv(folds: int, out: str | None, as_json: bool, **values: Any) -> int:
     from arboost import cv as cross_validate
+    from arboost.cli import tables
 
-    run = _Run(values)
+    run = _Run(values, tables.load)
     if folds > run.data.n_rows:
         raise click.UsageError(f"--folds {folds}: there are only {run.data.n_rows} rows.")
     if not as_json:
@@ -342,10 +370,8 @@ def cv(folds: int, out: str | None, as_json: bool, **values: Any) -> int:
     )  # fmt: skip
     result = _cv_result(run.task, folds, history, time.perf_counter() - began)
     if out:
-        from arboost.cli.tables import write_columns
-
         n_rounds = len(next(iter(history.values())))
-        write_columns(out, {"round": list(range(1, n_rounds + 1)), **history})
+        tables.write_columns(out, {"round": list(range(1, n_rounds + 1)), **history})
     if as_json:
         show.print_json(result | {"history": history})
     else:

@@ -96,15 +96,18 @@ def predict(
     source = source_from(values)
     roles = roles_from(values)
     roles.drop = [name for name in task.target or () if booster.feature_names is None]
-    data = tables.load_for_model(source, roles, booster, needs_target=False, keep=keep)
-    began = time.perf_counter()
-    columns = _prediction_columns(booster, task, data, kind, rounds)
-    seconds = time.perf_counter() - began
-    tables.write_columns(out, {**data.kept, **columns})
+    n_rows, seconds, columns = 0, 0.0, {}
+    with tables.writing(out) as write:
+        for data in tables.stream_for_model(source, roles, booster, keep):
+            began = time.perf_counter()
+            columns = _prediction_columns(booster, task, data, kind, rounds)
+            seconds += time.perf_counter() - began
+            n_rows += data.n_rows
+            write({**data.kept, **columns})
     if as_json and out != "-":
-        show.print_json({"rows": data.n_rows, "out": out, "columns": list(columns), "seconds": round(seconds, 3)})
+        show.print_json({"rows": n_rows, "out": out, "columns": list(columns), "seconds": round(seconds, 3)})
     elif out != "-":
-        show.err().print(f"[green]✓[/green] {data.n_rows:,} rows predicted in {seconds:.2f} s, written to {out}")
+        show.err().print(f"[green]✓[/green] {n_rows:,} rows predicted in {seconds:.2f} s, written to {out}")
     return 0
 
 

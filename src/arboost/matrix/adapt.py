@@ -65,7 +65,7 @@ class RawData(ABC):
         self.feature_types: list[str] | None = None
         self.categories: Categories | None = None  # of data frames
         self.is_frame = False  # columns are known by name, and may come in another order
-        self.is_saved = False  # read from a file of our own
+        self.has_own_types = False  # read from a file that says which columns are categories
         self.n_threads = 1  # for conversion
         self._n_present: np.ndarray | None = None
         self._small: np.ndarray | None = None  # all values, where they fit one chunk

@@ -8,6 +8,7 @@ and `pages`.
 import os
 import weakref
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any
 
@@ -24,6 +25,7 @@ from arboost.matrix.frames import get_categories
 from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.page import BinnedPage, make_binned
+from arboost.matrix.room import Room
 from arboost.matrix.sorted import SortedPage, make_sorted
 from arboost.matrix.store import PageCache, StoredPages, store_pages
 from arboost.runtime.arguments import positional_with_warning
@@ -70,7 +72,8 @@ class DMatrix:
     silent
         Accepted for compatibility.
     feature_names
-        Names of the features; by default a DataFrame's column names.
+        Names of the features; by default a DataFrame's column names. Of Parquet the columns that are features, if not
+        all.
     feature_types
         Types of the features: int, float, i (indicator), q (quantitative) or c (categories, as codes 0, 1, 2, ...); or
         the `get_categories()` of a model or another matrix, whose codes this data shall have.
@@ -88,7 +91,16 @@ class DMatrix:
         Whether a frame may have columns of categories, of any type; without it they are an error.
     data_split_mode
         Only `DataSplitMode.ROW`.
+    memory_budget
+        Bytes that a training on data from Parquet or a `DataIter` may take, also as "4GB"; if it needs more, bins are
+        kept on disk. None: that of `set_config`, else three quarters of what the machine and the cgroup leave.
+    cache_prefix
+        Keep bins on disk in any case, and where: what the names of their files begin with, path and all; a folder; or
+        a list of these.
     """
+
+    _room: Room | None = None  # of data that can be read again; None: nothing is to be chosen
+    _cache: PageCache | None = None  # where pages go; None: there is one, in memory
 
     @positional_with_warning
     def __init__(
@@ -110,6 +122,8 @@ class DMatrix:
         feature_weights: Any | None = None,
         enable_categorical: bool = False,
         data_split_mode: DataSplitMode = DataSplitMode.ROW,
+        memory_budget: int | str | None = None,
+        cache_prefix: Any | None = None,
     ) -> None:
         _check_split_mode(data_split_mode)
         if group is not None and qid is not None:
@@ -122,17 +136,22 @@ class DMatrix:
         }  # fmt: skip
         if isinstance(data, DataIter):
             _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
-            raw, fields = read_batches(batches_of(data, missing), ctx, missing)
-        elif files.is_path(data):
-            raw, fields = files.read_file(data, missing, fields, ctx, streamed=isinstance(self, BinsOnly))
+            read = batches_of(data, missing)
+            cache = cache_of(data)
+            self._room = Room.of(memory_budget, replace(cache, cache_prefix=cache_prefix or cache.cache_prefix))
+            raw, fields = read_batches(read, ctx, missing)
+        elif files.is_source(data):
+            self._room = Room.of(memory_budget, PageCache(cache_prefix))
+            raw, fields = files.read_file(data, missing, fields, ctx, self._keeps_values, feature_names)
         else:
+            self._room = Room.of(memory_budget, PageCache(cache_prefix)) if cache_prefix else None
             raw = adapt(data, missing)
-        _check_categorical(raw, enable_categorical or raw.is_saved)
+        _check_categorical(raw, enable_categorical or raw.has_own_types)
         if isinstance(feature_types, Categories):
             raw, feature_types = recode(raw, feature_types.stored()), None
         self._begin(raw, ctx)
-        if isinstance(data, DataIter) and data.cache_prefix and not isinstance(self, BinsOnly):
-            self.keep_on_disk(cache_of(data))
+        if self._room is not None and self._room.wants_disk:
+            self._cache = self._room.cache
         self.is_frame = raw.is_frame and feature_names is None
         self.set_info(
             feature_names=raw.feature_names if feature_names is None else feature_names,
@@ -151,7 +170,7 @@ class DMatrix:
         self._order: list[int] | None = None  # of the columns of the matrix that this one was made from
         self._aligned: tuple[Categories | None, tuple, DMatrix | None] | None = None
         self._bins: BinnedPage | StoredPages | None = None  # of a matrix that keeps no `raw`
-        self._cache: PageCache | None = None  # where pages go; None: there is one, in memory
+        self._cache = None
         # What is made on demand is put in place whole: threads that train on one matrix may make it side by side.
         self._page_of_kind: tuple[tuple[int, bool, bool, Comm], BinnedPage] | None = None
         self._stored: tuple[tuple[int, Comm], StoredPages] | None = None
@@ -207,9 +226,22 @@ class DMatrix:
         self._stored = (kind, pages)
         return pages
 
+    def make_room(self, **asked: Any) -> None:
+        """Choose memory or disk for the bins of a training, unless they are made already; see `Room.place_bins`."""
+        room, raw, is_made = self._room, self.raw, (self._stored or self._page_of_kind) is not None
+        if room is None or raw is None or is_made or not (raw.is_streamed or room.wants_disk):
+            return
+        n_labels = 1 if self.info.label is None or self.info.label.ndim == 1 else self.info.label.shape[1]
+        asked |= {"n_label_columns": n_labels, "has_weight": self.info.weight is not None}
+        self._cache = room.place_bins(raw.n_rows, raw.n_features, **asked)
+
+    def _keeps_values(self, n_rows: int, n_features: int) -> bool:
+        """Whether so many values from a file are kept in memory."""
+        return self._room is None or self._room.holds_values(n_rows, n_features)
+
     def keep_on_disk(self, cache: PageCache | None) -> None:
-        """From now on `pages` lie where `cache` says; None: in memory, all on one."""
-        self._cache = cache
+        """From now on `pages` lie where `cache` says, whatever the budget; None: in memory, all on one."""
+        self._cache, self._room = cache, None
         self._page_of_kind = self._stored = None
 
     def _cuts_for(self, ctx: Context, max_bin: int) -> Cuts:
@@ -268,6 +300,7 @@ class DMatrix:
         twin = DMatrix.__new__(DMatrix)
         twin._begin(changed, self._ctx)
         twin._order = order
+        twin._room, twin._cache = self._room, self._cache
         return twin
 
     # ---- meta information ----
@@ -544,6 +577,9 @@ class BinsOnly(DMatrix):
 
     def _bin(self, raw: RawData, cuts: Cuts) -> BinnedPage | StoredPages:
         raise NotImplementedError
+
+    def _keeps_values(self, n_rows: int, n_features: int) -> bool:
+        return False
 
     def _check_same(self, max_bin: int) -> None:
         """Refuse another number of bins than there is."""

@@ -4,19 +4,17 @@ Labels, weights and all else that belongs to a row stay in memory; the model is 
 byte. `store.py` has the pages.
 """
 
-import numbers
-from dataclasses import replace
-from typing import Any
-
 from arboost.matrix.adapt import RawData
 from arboost.matrix.cuts import Cuts
 from arboost.matrix.dmatrix import BinsOnly, DMatrix, cache_of
 from arboost.matrix.iterator import DataIter
 from arboost.matrix.page import BinnedPage
+from arboost.matrix.room import Room
 from arboost.matrix.store import StoredPages, store_pages
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError, type_name
+from arboost.runtime.memory import budget
 
 
 class ExtMemQuantileDMatrix(BinsOnly):
@@ -35,8 +33,9 @@ class ExtMemQuantileDMatrix(BinsOnly):
     max_quantile_batches, cache_host_ratio
         Accepted for compatibility.
     memory_budget
-        Bytes of bins that may be in memory at a time: pages being read, at least three, and as many others as fit,
-        which then do not go to disk. None: only those being read, about 100 MB.
+        Bytes that a training may take, also as "4GB": what it does not need else is for pages that then do not go to
+        disk, and for rows that are sampled. None: that of `set_config`, else only pages being read, about 100 MB, are
+        in memory.
     """
 
     @positional_with_warning
@@ -51,13 +50,14 @@ class ExtMemQuantileDMatrix(BinsOnly):
         enable_categorical: bool = False,
         max_quantile_batches: int | None = None,
         cache_host_ratio: float | None = None,
-        memory_budget: int | None = None,
+        memory_budget: int | str | None = None,
     ) -> None:
         if not isinstance(data, DataIter):
             raise TypeError(f"ExtMemQuantileDMatrix reads a DataIter of arboost, got {type_name(data)}.")
         self._check_bins(max_bin, ref)
         super().__init__(data, missing=missing, nthread=nthread, enable_categorical=enable_categorical)
-        self._pages_at = replace(cache_of(data), memory_budget=_checked_bytes(memory_budget))
+        room = Room(budget(memory_budget), cache_of(data), wants_disk=True)
+        self._pages_at = room.pages_within(self.num_row(), self.num_col(), max_bin=self.max_bin)
         self._let_go(ref)
 
     def binned(self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False) -> BinnedPage:
@@ -77,9 +77,3 @@ class ExtMemQuantileDMatrix(BinsOnly):
 
     def _bin(self, raw: RawData, cuts: Cuts) -> StoredPages:
         return store_pages(self._ctx, raw, cuts, self._pages_at)
-
-
-def _checked_bytes(n_bytes: Any) -> int | None:
-    if n_bytes is not None and (not isinstance(n_bytes, numbers.Integral) or n_bytes < 0):
-        raise XGBoostError(f"`memory_budget` is a number of bytes, got {n_bytes!r}.")
-    return None if n_bytes is None else int(n_bytes)

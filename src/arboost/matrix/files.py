@@ -1,12 +1,12 @@
 """Tables in local files: Parquet, CSV and libsvm, read in pieces of bounded size. URLs are never followed.
 
-`DMatrix(path)` asks here. The format is what `?format=` says, else what the file's suffix or its first bytes say. How
-text becomes numbers is written in `text.py`.
+`DMatrix(path)` asks here. The format is what `?format=` says, else what the file's suffix or its first bytes say; a
+folder holds Parquet files. How text becomes numbers is written in `text.py`, how Parquet does in `parquet.py`.
 """
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import scipy.sparse
 
-from arboost.matrix import saved, text
+from arboost.matrix import parquet, saved, text
 from arboost.matrix.adapt import DenseData, RawData, SparseData, adapt
 from arboost.matrix.iterator import Batch, Read, read_batches
 from arboost.runtime.context import Context
@@ -31,7 +31,9 @@ _OPTIONS = {
     "binary": set(),
 }
 _COLUMN_FIELDS = ("label", "weight", "base_margin", "qid", "label_lower_bound", "label_upper_bound")
-_PARQUET_VALUES = 1 << 19  # decoded at a time
+
+
+Keeps = Callable[[int, int], bool]
 
 
 class Location(NamedTuple):
@@ -47,8 +49,13 @@ def is_path(data: Any) -> bool:
     return isinstance(data, (str, os.PathLike))
 
 
+def is_source(data: Any) -> bool:
+    """Whether `read_file` reads the data: a path, or a dataset of pyarrow's."""
+    return is_path(data) or parquet.is_dataset(data)
+
+
 def read_file(
-    data: Any, missing: float | None, given: dict[str, Any], ctx: Context, streamed: bool
+    data: Any, missing: float | None, given: dict[str, Any], ctx: Context, keeps: Keeps, names: Any = None
 ) -> tuple[RawData, dict[str, Any]]:
     """The table in a file and its fields: those given, with names of columns replaced by the columns.
 
@@ -62,10 +69,13 @@ def read_file(
         label, weight, ... as the user gave them; a string names a column of a CSV or Parquet file.
     ctx
         Threads.
-    streamed
-        Whether the table may be one that is read from the file at every use.
+    keeps
+        Whether the values of a Parquet table, of so many rows and features, are to be kept in memory; else it is read
+        from the file at every use.
+    names
+        Names of the features. Of Parquet the columns with these names are read; other names are new ones for all.
     """
-    place = locate(data)
+    place = _DATASET if parquet.is_dataset(data) else locate(data)
     if place.format in ("libsvm", "binary"):
         named = [name for name in _COLUMN_FIELDS if _names_columns(given.get(name))]
         if named:
@@ -73,12 +83,16 @@ def read_file(
         is_saved = place.format == "binary"
         raw, fields = saved.load(place.path) if is_saved else _read_libsvm(place, missing, ctx)
         return raw, _with_given(fields, given)
-    open_table = _open_csv if place.format == "csv" else _open_parquet
-    table = open_table(place, _wanted_columns(place, given), missing, ctx)
-    keep = None if streamed and place.format == "parquet" else table.most_rows
-    raw, fields = read_batches(table.read, ctx, missing, keep)
+    wanted = _wanted_columns(place, given)
+    if place.format == "csv":
+        table = _open_csv(place, wanted, missing, ctx)
+    else:
+        table = _open_parquet(data if place is _DATASET else place.path, wanted, missing, names)
+    is_kept = place.format == "csv" or keeps(table.most_rows, table.n_features)
+    raw, fields = read_batches(table.read, ctx, missing, table.most_rows if is_kept else None)
     if not raw.n_rows:
         raise XGBoostError(f"{place.path} has no rows.")
+    raw.has_own_types = place.format == "parquet"
     raw.is_frame = raw.feature_names is not None and not raw.is_streamed
     return raw, _with_given(fields, given)
 
@@ -104,8 +118,10 @@ def locate(data: Any) -> Location:
         raise XGBoostError(f"{path} is a URL. Only local files are read: download it first.")
     if "#" in name and (path != name or not os.path.exists(name)):
         raise XGBoostError(f"{name}: External memory training with text input has been removed. Drop the `#` part.")
-    start = _first_bytes(path)
-    format = options.pop("format", None) or _format_of(path, start)
+    asked = options.pop("format", None)
+    is_folder = asked in (None, "parquet") and os.path.isdir(path)
+    start = b"PAR1" if is_folder else _first_bytes(path)
+    format = asked or _format_of(path, start)
     if format not in _OPTIONS:
         raise XGBoostError(f"Unknown data type {format}. The formats are csv, libsvm and parquet.")
     if not start:
@@ -124,7 +140,7 @@ def _first_bytes(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read(len(saved.MAGIC))
     except IsADirectoryError:
-        raise XGBoostError(f"{path} is a directory: pass the path of a file.") from None
+        raise XGBoostError(f"{path} is a directory: only Parquet files are read by the folder.") from None
     except OSError as error:
         raise XGBoostError(f"Opening {path} failed: {error.strerror}.") from error
     except ValueError as error:
@@ -148,11 +164,15 @@ def _format_of(path: str, start: bytes) -> str:
 # ---- tables with columns ----
 
 
+_DATASET = Location("the dataset", "parquet", {})
+
+
 class _Table(NamedTuple):
-    """Passes over the batches of a file, and a bound of its number of rows."""
+    """Passes over the batches of a file, a bound of its number of rows, and the number of features."""
 
     read: Read
     most_rows: int
+    n_features: int
 
 
 def _names_columns(value: Any) -> bool:
@@ -200,46 +220,17 @@ def _split_columns(
     return fields, [column for column in range(n_columns) if column not in taken]
 
 
-def _open_parquet(place: Location, wanted: dict[str, list[Any]], missing: float | None, ctx: Context) -> _Table:
-    """A Parquet file, decoded some rows of a row group at a time."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise XGBoostError("Reading Parquet files needs pyarrow: pip install pyarrow.") from error
-
-    def opened() -> Any:
-        try:
-            # A row group may be the whole file: it is read through a small window.
-            return pyarrow.parquet.ParquetFile(place.path, pre_buffer=False, buffer_size=1 << 16)
-        except (OSError, pyarrow.ArrowException) as error:
-            raise XGBoostError(f"{place.path} is not a readable Parquet file: {error}") from error
-
-    with opened() as file:
-        names, n_rows = list(file.schema_arrow.names), file.metadata.num_rows
-    if not names:
-        raise XGBoostError(f"{place.path} has no columns.")
-    fields, features = _split_columns(place.path, names, len(names), wanted)
-
-    def read() -> Iterator[Batch]:
-        with opened() as file:
-            parts = file.iter_batches(batch_size=max(1, _PARQUET_VALUES // len(names)))
-            while (part := _next_part(parts, place.path, pyarrow.ArrowException)) is not None:
-                given = {field: part.column(c[0]) if len(c) == 1 else part.select(c) for field, c in fields.items()}
-                batch = Batch(adapt(part.select(features), missing), given)
-                del part, given
-                yield batch
-                batch.release()
-
-    return _Table(read, n_rows)
-
-
-def _next_part(parts: Iterator[Any], path: str, damage: type[Exception]) -> Any:
-    """The next record batch, None after the last."""
-    try:
-        return next(parts, None)
-    except (OSError, damage) as error:
-        raise XGBoostError(f"{path} is damaged: {error}") from error
+def _open_parquet(data: Any, wanted: dict[str, list[Any]], missing: float | None, names: Any) -> _Table:
+    """A Parquet file, a folder of them or a dataset; what pandas wrote as the index of its rows is no feature."""
+    table = parquet.open_table(data)
+    numbers, others = _split_columns(table.name, table.columns, len(table.columns), wanted)
+    fields = {field: [table.columns[column] for column in columns] for field, columns in numbers.items()}
+    features = [table.columns[column] for column in others if table.columns[column] not in table.index_columns]
+    if _names_columns(names) and not isinstance(names, str) and set(names) <= {*features, *table.index_columns}:
+        features = list(names)
+    if not table.n_rows:
+        raise XGBoostError(f"{table.name} has no rows.")
+    return _Table(parquet.read_columns(table, features, fields, missing), table.n_rows, len(features))
 
 
 def _stack(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -265,7 +256,7 @@ def _open_csv(place: Location, wanted: dict[str, list[Any]], missing: float | No
             yield batch
             batch.release()
 
-    return _Table(read, reader.count_lines())
+    return _Table(read, reader.count_lines(), len(features))
 
 
 def _read_libsvm(place: Location, missing: float | None, ctx: Context) -> tuple[RawData, dict[str, Any]]:

@@ -130,7 +130,7 @@ def load(path: str) -> tuple[RawData, dict[str, Any]]:
     else:
         raw = GatheredData(values)
     raw.feature_names, raw.feature_types = header["feature_names"], header["feature_types"]
-    raw.categories, raw.is_saved = _categories(header, path), True
+    raw.categories, raw.has_own_types = _categories(header, path), True
     fields: dict[str, Any] = dict(arrays)
     if "group_ptr" in fields:
         fields["group"] = np.diff(fields.pop("group_ptr"))

@@ -2,6 +2,7 @@
 
 from arboost.params.spec import Param
 from arboost.params.table import CONFIG_PARAMS, GROUPS, PARAMS
+from arboost.runtime.bytesize import ByteSize
 
 
 def as_markdown() -> str:
@@ -31,6 +32,7 @@ _TYPE_WORDS = {
     tuple: "number or list",
     list: "name or list",
     object: "",
+    ByteSize: "bytes",
 }
 
 

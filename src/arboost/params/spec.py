@@ -1,7 +1,8 @@
 """A parameter as data: name, type, default, bounds, choices, and how a user's value becomes a typed one.
 
 Values may be strings, as XGBoost's are ("6", "true", "[0.1, 0.9]"). Types: int, float (rounded to float32, which
-is what XGBoost computes with and stores), bool, str, `tuple` (numbers), `list` (names) and `object` (as given).
+is what XGBoost computes with and stores), bool, str, `tuple` (numbers), `list` (names), `ByteSize` and `object` (as
+given).
 A value that cannot be used is an `XGBoostError` that says the name, the value and what would be accepted.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from arboost.runtime.bytesize import ByteSize, parse_bytes
 from arboost.runtime.errors import XGBoostError
 
 INT32_MAX = 2**31 - 1
@@ -218,4 +220,5 @@ _PARSERS: dict[type, Callable[[Param, Any, str], Any]] = {
     tuple: _parse_numbers,
     list: _parse_names,
     object: lambda param, value, shown: value,
+    ByteSize: lambda param, value, shown: parse_bytes(value, shown),
 }

@@ -9,6 +9,7 @@ the default. `used_by` says which booster, objective or metric reads a parameter
 import math
 
 from arboost.params.spec import Param
+from arboost.runtime.bytesize import ByteSize
 
 OBJECTIVES = (
     "reg:squarederror", "reg:squaredlogerror", "reg:logistic", "reg:pseudohubererror", "reg:absoluteerror",
@@ -571,6 +572,14 @@ CONFIG_PARAMS: dict[str, Param] = {
             bool,
             False,
             "Unknown or unused parameters are errors (not in XGBoost).",
+            group="config",
+        ),
+        Param(
+            "memory_budget",
+            ByteSize,
+            0,
+            "Bytes that a training may take before data is kept on disk, also as `4GB` or `512MiB`; 0: three quarters "
+            "of what the machine and the cgroup leave (not in XGBoost).",
             group="config",
         ),
     )

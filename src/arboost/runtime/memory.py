@@ -1,13 +1,40 @@
-"""How much memory this process may still take, to refuse what cannot fit before the machine is on its knees."""
+"""How much memory this process may still take: to refuse what cannot fit before the machine is on its knees, and to
+choose between memory and disk by a budget, which is the user's or a share of what is available.
+"""
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from arboost.runtime import settings
+from arboost.runtime.bytesize import in_words, parse_bytes
 from arboost.runtime.errors import XGBoostError
 
 limit: int | None = None
 """Bytes to take for available whatever the machine says; None to ask the machine."""
 
 _SMALL = 1 << 26  # bytes that are not worth asking for: the answer takes 0.1 ms
+_SHARE = 0.75  # of what is available: the user's own program goes on, and estimates are estimates
+
+
+class Budget(NamedTuple):
+    """Bytes that a training may take, None if nothing is known of the machine; who says so, and if that is a user."""
+
+    n_bytes: int | None
+    words: str
+    is_given: bool = False
+
+
+def budget(given: Any = None) -> Budget:
+    """The budget given with a call, else that of `set_config`, else a share of what is available."""
+    asked = 0 if given is None else parse_bytes(given, "memory_budget")
+    if asked or settings.current().memory_budget:
+        n_bytes = asked or settings.current().memory_budget
+        return Budget(n_bytes, f"memory_budget is {in_words(n_bytes)}", True)
+    available = available_bytes()
+    if available is None:
+        return Budget(None, "nothing is known of the memory of this machine")
+    n_bytes = int(_SHARE * available)
+    return Budget(n_bytes, f"{in_words(available)} are available, of which {in_words(n_bytes)} are used")
 
 
 def available_bytes() -> int | None:
@@ -31,12 +58,8 @@ def check_room(n_bytes: int, what: str, advice: str) -> None:
     available = available_bytes()
     if available is not None and n_bytes > available:
         raise XGBoostError(
-            f"{what} needs about {_in_words(n_bytes)} of memory; {_in_words(available)} are available. {advice}"
+            f"{what} needs about {in_words(n_bytes)} of memory; {in_words(available)} are available. {advice}"
         )
-
-
-def _in_words(n_bytes: int) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**29 else f"{n_bytes / 2**20:.1f} MiB"
 
 
 def _machine_room() -> int | None:
@@ -69,9 +92,12 @@ def _cgroup_folders() -> list[Path]:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
         return []
-    own = next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/")
-    folder = root / own.lstrip("/")
-    return [p for p in (folder, *folder.parents) if p == root or root in p.parents] + [root / "memory"]
+    own = {line.split(":", 2)[1]: line.split(":", 2)[2].lstrip("/") for line in lines if line.count(":") >= 2}
+    folders = []
+    for top, name in ((root, own.get("", "")), (root / "memory", own.get("memory", ""))):
+        folder = top / name
+        folders += [p for p in (folder, *folder.parents) if p == top or top in p.parents]
+    return folders
 
 
 def _cgroup_room(folder: Path) -> int | None:

@@ -25,6 +25,7 @@ class Settings:
     use_rmm: bool = False  # without effect on a CPU, kept because XGBoost's configuration has it
     use_cuda_async_pool: bool = False
     strict_parameters: bool = False  # unknown or unused parameters are errors, not warnings
+    memory_budget: int = 0  # bytes a training may take; 0: a share of what is available
 
 
 class _Local(threading.local):

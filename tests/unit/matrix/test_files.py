@@ -10,6 +10,7 @@ import pytest
 
 from arboost.matrix import adapt as adapt_module
 from arboost.matrix import files
+from arboost.matrix import parquet as parquet_module
 from arboost.matrix import text as text_module
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
@@ -203,7 +204,7 @@ def parquet(tmp_path):
 @pytest.mark.parametrize("kind", [DMatrix, QuantileDMatrix])
 @pytest.mark.parametrize("values_at_a_time", [10, 70, 1 << 19])
 def test_parquet(parquet, kind, values_at_a_time, monkeypatch):
-    monkeypatch.setattr(files, "_PARQUET_VALUES", values_at_a_time)
+    monkeypatch.setattr(parquet_module, "VALUES_AT_A_TIME", values_at_a_time)
     data, whole = kind(parquet, label="y", weight="w", qid="q"), kind(frame()[FEATURES])
     assert data.feature_names == FEATURES
     assert data.feature_types == ["float", "float", "float", "int"]
@@ -248,7 +249,7 @@ def test_parquet_columns(parquet):
 def test_parquet_categories(tmp_path, kind, monkeypatch):
     """Row groups have dictionaries of their own; the table has one mapping for all."""
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(files, "_PARQUET_VALUES", 8)
+    monkeypatch.setattr(parquet_module, "VALUES_AT_A_TIME", 8)
     labels = ["b", "a", None, "c", "a", "b", "d", "b", "d", "e"]
     pd.DataFrame({"x": np.arange(10.0), "k": pd.Categorical(labels)}).to_parquet(
         tmp_path / "c.parquet", row_group_size=4
@@ -258,8 +259,7 @@ def test_parquet_categories(tmp_path, kind, monkeypatch):
     names = data.categories.values[1]
     codes = values(data)[:, 1]
     assert [None if np.isnan(code) else names[int(code)] for code in codes] == labels
-    with pytest.raises(XGBoostError, match="enable_categorical"):
-        kind(tmp_path / "c.parquet")
+    assert kind(tmp_path / "c.parquet").feature_types == ["float", "c"], "the file says what its columns are"
 
 
 def test_parquet_that_is_none(write):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from arboost.config import config_context
 from arboost.runtime import memory
 from arboost.runtime.errors import XGBoostError
 
@@ -40,3 +41,33 @@ def test_a_cgroup_grants_its_limit_less_what_is_in_use(tmp_path, names, granted,
     (tmp_path / "memory.stat").write_text("anon 200\nactive_file 30\ninactive_file 40\n")
     assert memory._cgroup_room(tmp_path) == room
     assert memory._cgroup_room(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "folders"),
+    [
+        ("0::/user/job\n", ["user/job", "user", "", "memory"]),
+        ("12:cpu:/a\n5:memory:/docker/box\n0::/\n", ["", "memory/docker/box", "memory/docker", "memory"]),
+        ("9:cpu,memory:/x\n", ["", "memory"]),
+    ],
+)
+def test_the_cgroups_of_this_process(lines, folders, monkeypatch):
+    """Version 2, and version 1 with a folder for each controller; a limit may stand in any folder on the way up."""
+    monkeypatch.setattr(memory.Path, "read_text", lambda path: lines)
+    root = memory.Path("/sys/fs/cgroup")
+    assert memory._cgroup_folders() == [root / name for name in folders]
+
+
+def test_the_budget_is_what_was_asked_for_or_a_share(monkeypatch):
+    monkeypatch.setattr(memory, "limit", 8 * 2**30)
+    assert memory.budget() == (6 * 2**30, "8.0 GiB are available, of which 6.0 GiB are used", False)
+    with config_context(memory_budget="2GiB"):
+        assert memory.budget() == (2**31, "memory_budget is 2.0 GiB", True)
+        assert memory.budget("512MiB") == (2**29, "memory_budget is 0.5 GiB", True)
+    with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
+        memory.budget("few")
+
+
+def test_the_budget_of_a_machine_that_says_nothing(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: None)
+    assert memory.budget().n_bytes is None
