@@ -282,10 +282,8 @@ def is_distributed() -> bool:
 def communicator_print(msg: Any) -> None:
     """Print a message, without the blanks around it: where the tracker runs, or else here."""
     session, text = _local.session, str(msg).strip()
-    if session is None or session.tracker is None:
+    if session is None or session.tracker is None or not session.tracker.says(print=text):
         print(text, flush=True)
-    else:
-        session.tracker.say(print=text)
 
 
 def get_processor_name() -> str:

@@ -88,7 +88,7 @@ class Link:
     def __init__(self, peer: int, sock: socket.socket):
         self.peer, self.sock = peer, sock
         self.outgoing: list[memoryview] = []
-        self.room = memoryview(b"")  # what is to be filled before the message is whole
+        self.room = memoryview(bytearray())  # what is to be filled before the message is whole
         self.payload: memoryview | None = None  # where the bytes after the header go; None: memory of their length
         self._header = memoryview(bytearray(_HEADER.size))
         self._inbox = np.empty(0, np.uint8)
@@ -288,13 +288,17 @@ class Links:
     def _ended(self, link: Link, error: OSError | None) -> CommError:
         """Why a connection has ended: what the worker said before it did, or that it was lost."""
         with suppress(OSError):
-            if not link.in_header or not link.room:  # the rest of a message comes before the last one
-                _read_rest(link.sock, len(link.room))
-                link.expect(None)
-            link.room[:] = _read_rest(link.sock, len(link.room))
-            call, n_bytes = link.header()
-            if call is not None and call.kind in _LAST:
-                return self._farewell(link, call.kind, n_bytes)
+            while True:  # to the end of what it has sent: its messages of before come first
+                link.room[:] = _read_rest(link.sock, len(link.room))
+                if not link.in_header:
+                    link.expect(None)
+                    continue
+                call, n_bytes = link.header()
+                if call is None:
+                    break
+                if call.kind in _LAST:
+                    return self._farewell(link, call.kind, n_bytes)
+                link.room, link.in_header = memoryview(bytearray(n_bytes)), False
         why = "its connection was closed" if error is None else error.strerror or str(error)
         return CommError(f"worker {link.peer} was lost: {why} (in {self._call})", link.peer, lost=True)
 
