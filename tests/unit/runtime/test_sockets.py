@@ -1,6 +1,8 @@
 """Workers connected by sockets: every collective for any size, and what a broken group is told."""
 
+import os
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -8,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from arboost.runtime import comm as comms
 from arboost.runtime import sockets
 from arboost.runtime.errors import CommError, WorkerError, XGBoostError
 from arboost.runtime.links import _HEADER
@@ -264,6 +267,27 @@ def test_a_worker_may_be_told_to_stop_between_calls():
         with pytest.raises(CommError, match="worker 0 gave up: enough") as error:
             comm.allgather(b"")
         assert (error.value.peer, error.value.lost) == (0, False)
+
+
+def test_ctrl_c_ends_the_wait():
+    """Half of the array is on its way, and the other worker comes late: it is told all the same."""
+    first, second = connect_pairs(2)
+    told = []
+
+    def come_late():
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.4)
+        with pytest.raises(CommError) as error:
+            second.allreduce_sum(np.zeros(10**6, np.int64))
+        told.append(str(error.value))
+
+    thread = threading.Thread(target=come_late)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), comms.using(first):
+        first.allreduce_sum(np.zeros(10**6, np.int64))
+    thread.join()
+    assert told == ["worker 0 gave up: KeyboardInterrupt"]
 
 
 def test_a_stranger_is_not_a_worker():
