@@ -119,8 +119,11 @@ class Link:
 
     @property
     def events(self) -> int:
-        """What the socket must be ready for before this goes on."""
-        return (_READ if self.room else 0) | (_WRITE if self.outgoing else 0)
+        """What the socket must be ready for before this goes on.
+
+        Who is still being sent something has nothing to say, unless it gives up and listens no more.
+        """
+        return _READ | _WRITE if self.outgoing else _READ if self.room else 0
 
     def send_some(self) -> int:
         """Send what the socket takes; the number of bytes."""
@@ -244,6 +247,8 @@ class Links:
                 raise self._ended(link, error) from None
 
     def _receive(self, link: Link) -> None:
+        if link.outgoing and not link.room:
+            raise self._ended(link, OSError("it sends what nobody waits for"))
         while link.room:
             try:
                 n = link.sock.recv_into(link.room)
