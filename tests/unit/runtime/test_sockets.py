@@ -311,3 +311,46 @@ def test_errors_travel():
     error = pickle.loads(pickle.dumps(CommError("worker 2 was lost", 2, lost=True)))
     assert (str(error), error.peer, error.lost) == ("worker 2 was lost", 2, True)
     assert isinstance(error, WorkerError)
+
+
+# ---- anything, at any moment ----
+
+SIZES = [0, 1, 10, 5000, 100_000]
+
+
+def make_calls(comm, steps, at, ending):
+    """Collectives one after the other, checked; at one of them this worker may end."""
+    p = comm.world_size
+    for i, (kind, n, root) in enumerate(steps):
+        if i == at:
+            if ending == "error":
+                raise ZeroDivisionError
+            if ending == "lost":
+                for peer in peers_of(comm.rank, p):
+                    comm._links[peer].sock.close()
+            return
+        if kind == "sum":
+            assert (comm.allreduce_sum(np.full(n, comm.rank)) == p * (p - 1) // 2).all()
+        elif kind == "max":
+            assert (comm.allreduce_max(np.full(n, float(comm.rank))) == p - 1).all()
+        elif kind == "gather":
+            assert comm.allgather(b"a" * (n * comm.rank % 7001)) == [b"a" * (n * rank % 7001) for rank in range(p)]
+        else:
+            assert comm.broadcast(b"z" * n if comm.rank == root else None, root) == b"z" * n
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_worker_may_end_at_any_call(topology, seed):
+    """Nobody waits for ever, and everybody who could not finish knows which worker it was."""
+    rng = np.random.default_rng(seed)
+    world_size, n_calls = int(rng.integers(2, 7)), 6
+    steps = [
+        (rng.choice(["sum", "max", "gather", "broadcast"]), int(rng.choice(SIZES)), int(rng.integers(world_size)))
+        for _ in range(n_calls)
+    ]
+    bad, at, ending = int(rng.integers(world_size)), int(rng.integers(n_calls)), ["error", "lost", "leave"][seed % 3]
+    found = run_group(world_size, lambda comm: make_calls(comm, steps, at if comm.rank == bad else -1, ending))
+    assert isinstance(found.pop(bad), ZeroDivisionError if ending == "error" else type(None))
+    told = [error for error in found if error is not None]  # others need not have heard of it, in a broadcast
+    assert all(isinstance(error, CommError) for error in told)
+    assert {(error.peer, error.lost) for error in told} <= {(bad, ending == "lost")}
