@@ -42,6 +42,7 @@ class Kind(IntEnum):
     LEAVE = 6  # the sender is done
 
 
+_KNOWN = {kind.value: kind for kind in Kind}
 _LAST = (Kind.ABORT, Kind.LEAVE)
 
 
@@ -113,9 +114,9 @@ class Link:
     def header(self) -> tuple[Call | None, int]:
         """(call, length) of the header that is there; no call: it is none of ours."""
         magic, kind, code, number, n_bytes = _HEADER.unpack(self._header)
-        if magic != _MAGIC or kind not in iter(Kind):
+        if magic != _MAGIC or kind not in _KNOWN:
             return None, 0
-        return Call(Kind(kind), code, number), n_bytes
+        return Call(_KNOWN[kind], code, number), n_bytes
 
     @property
     def events(self) -> int:
@@ -395,12 +396,16 @@ def _read_rest(sock: socket.socket, n_bytes: int) -> bytes:
 
 
 def _tuned(sock: socket.socket) -> socket.socket:
-    """Non-blocking; small messages leave at once; a machine that has vanished is noticed."""
+    """Non-blocking; small messages leave at once; a machine that has vanished is noticed in a minute.
+
+    Not while something is on its way to it: a worker that computes does not read either. That is the timeout's business.
+    """
     sock.setblocking(False)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        options = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 0}
+        for name, value in options.items():
             if hasattr(socket, name):  # not on all systems
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return sock
