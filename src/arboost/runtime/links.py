@@ -398,7 +398,7 @@ def _read_rest(sock: socket.socket, n_bytes: int) -> bytes:
 def _tuned(sock: socket.socket) -> socket.socket:
     """Non-blocking; small messages leave at once; a machine that has vanished is noticed in a minute.
 
-    Not while something is on its way to it: a worker that computes does not read either. That is the timeout's business.
+    Not while something is on its way to it: a worker that computes does not read either. Then the timeout counts.
     """
     sock.setblocking(False)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
