@@ -8,13 +8,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
+    from arboost import (
+        callback,
+        collective,
+        compat,
+        config,
+        core,
+        data,
+        interpret,
+        libpath,
+        objective,
+        tracker,
+        training,
+    )
     from arboost.booster import Booster
     from arboost.config import config_context, get_config, set_config
     from arboost.losses import ScalarLoss
     from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
     from arboost.matrix.extmem import ExtMemQuantileDMatrix
     from arboost.matrix.iterator import DataIter
+    from arboost.tracker import RabitTracker
     from arboost.training import cv, train
     from arboost.version import __version__, build_info
 
@@ -25,6 +38,7 @@ _LAZY = {
     "DataIter": "arboost.matrix.iterator",
     "ExtMemQuantileDMatrix": "arboost.matrix.extmem",
     "QuantileDMatrix": "arboost.matrix.dmatrix",
+    "RabitTracker": "arboost.tracker",
     "ScalarLoss": "arboost.losses",
     "XGBClassifier": "arboost.sklearn",
     "XGBModel": "arboost.sklearn",
@@ -57,6 +71,7 @@ _LAZY = {
     "survival": "arboost.survival",
     "to_graphviz": "arboost.plotting",
     "trace": "arboost.trace",
+    "tracker": "arboost.tracker",
     "train": "arboost.training",
     "training": "arboost.training",
 }
@@ -67,6 +82,7 @@ __all__ = [
     "DataIter",
     "ExtMemQuantileDMatrix",
     "QuantileDMatrix",
+    "RabitTracker",
     "ScalarLoss",
     "XGBClassifier",
     "XGBModel",
@@ -99,6 +115,7 @@ __all__ = [
     "survival",
     "to_graphviz",
     "trace",
+    "tracker",
     "train",
     "training",
 ]

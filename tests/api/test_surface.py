@@ -21,14 +21,11 @@ CTYPES = "talks to XGBoost's C library, there is none here"
 DATA = "an inner step of XGBoost's data handling, ours is arboost.matrix"
 FOLDS = "an inner step of XGBoost's cv()"
 DOC = "writes XGBoost's docstrings"
-TRACKER = "distributed training comes with a later part of the plan"
 FITTED = "an attribute that `fit` sets, as scikit-learn asks; XGBoost computes it"
 CATEGORIES = "an inner step of XGBoost's estimators"
 
 # Place -> why it is not here, or why it differs. A place is "module.name", "module.Class.method" or "signature of ...".
 EXCEPTIONS = {
-    "RabitTracker": TRACKER,
-    "tracker": TRACKER,
     **{
         f"core.{name}": CTYPES
         for name in (
@@ -104,6 +101,7 @@ MODULES = [
     "objective",
     "plotting",
     "sklearn",
+    "tracker",
     "training",
 ]
 SPECIAL = ("__call__", "__copy__", "__enter__", "__exit__", "__getitem__", "__iter__")

@@ -33,6 +33,7 @@ FLOORS = [
         "training",
         "callback",
         "libpath",
+        "tracker",
         "_typing",
     },
     {
@@ -79,6 +80,7 @@ ROOMS = {
     "rich_click": ["cli"],
     "dask": ["dask"],
     "distributed": ["dask"],
+    "mpi4py": ["runtime.mpi"],
 }
 CUDA_ROOM = "kernels.gpu"
 
