@@ -157,6 +157,38 @@ def test_workers_train_the_model_of_one_machine(kind, world_size):
 
 # ---- shares that are out of the ordinary ----
 
+ORDERED = ["subsample", "gradient sample", "forest", "vectors", "vectors of gradient samples", "random pairs"]
+ORDERED += ["unbiased", "unbiased pairs", "one list", "all means", "ndcg", "map", "approx sample", "weighted quantiles"]
+
+
+def dealt_matrix(fields, rank):
+    """Blocks of rows that lie between those of other workers; the third worker has none."""
+    ends = GROUP * np.array([0, 5, 6, 20, 21, 40, 50])
+    blocks = list(zip(ends, ends[1:]))[rank::2] if rank < 2 else []
+    rows = np.concatenate([np.arange(a, b) for a, b in blocks] or [np.zeros(0, int)])
+    starts = np.cumsum([0, *(b - a for a, b in blocks)])
+    fields = {"label": Y} | fields
+    if len(fields.get("weight", ())) == N_ROWS // GROUP:
+        fields["weight"] = fields["weight"][rows[::GROUP] // GROUP]
+    taken = {name: v if v is None or len(v) < N_ROWS else v[rows] for name, v in fields.items() if name != "weight"}
+    if "weight" in fields:
+        taken["weight"] = fields["weight"][rows] if len(fields["weight"]) == N_ROWS else fields["weight"]
+    matrix = arboost.DMatrix(X[rows], **taken, nthread=1)
+    matrix.info.runs = [comms.Run(s, s + b - a, a - s) for s, (a, b) in zip(starts.tolist(), blocks)]
+    return matrix
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_rows_that_lie_between_those_of_others(kind):
+    """Ids of rows, not ranks, decide what is drawn and in which order floats are added."""
+    params, fields = KINDS[kind]
+
+    def work(comm):
+        return train(params, fields, make=lambda fields, _: dealt_matrix(fields, comm.rank))
+
+    assert run_workers(3, work) == [train(params, fields)] * 3
+
+
 ODD_ENDS = {
     "one row": [1, 2, 300, N_ROWS],
     "one has all": [0, N_ROWS, N_ROWS],
