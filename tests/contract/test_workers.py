@@ -3,6 +3,8 @@
 Workers are threads here. Shares are unequal; some have no rows at all, one has a single row.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -164,7 +166,7 @@ ORDERED += ["unbiased", "unbiased pairs", "one list", "all means", "ndcg", "map"
 def dealt_matrix(fields, rank):
     """Blocks of rows that lie between those of other workers; the third worker has none."""
     ends = GROUP * np.array([0, 5, 6, 20, 21, 40, 50])
-    blocks = list(zip(ends, ends[1:]))[rank::2] if rank < 2 else []
+    blocks = list(itertools.pairwise(ends))[rank::2] if rank < 2 else []
     rows = np.concatenate([np.arange(a, b) for a, b in blocks] or [np.zeros(0, int)])
     starts = np.cumsum([0, *(b - a for a, b in blocks)])
     fields = {"label": Y} | fields

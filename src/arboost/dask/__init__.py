@@ -1,4 +1,4 @@
-"""Training and prediction on a Dask cluster, with the interface of `xgboost.dask`: the model of one machine, to the byte.
+"""Training and prediction on a Dask cluster, with the interface of `xgboost.dask` and the model of one machine.
 
 Workers keep the partitions they hold. They talk over connections to the ports that Dask's workers listen on anyway, and
 when one is lost the others go on from the last finished round.

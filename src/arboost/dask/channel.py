@@ -107,7 +107,7 @@ def stop_session(session: str, reason: str, dask_worker: Any = None) -> None:
 def open_sockets(
     worker: Any, session: str, rank: int, addresses: list[str], timeout: float, is_wanted: Callable[[], bool]
 ) -> dict[int, socket.socket]:
-    """A connected socket for every other rank.
+    """A connected socket for every rank that this one talks to.
 
     Parameters
     ----------
@@ -131,13 +131,14 @@ def open_sockets(
     """
     ends: dict[int, socket.socket] = {}
     try:
-        for peer in range(rank):
+        peers = peers_of(rank, len(addresses))
+        for peer in [peer for peer in peers if peer < rank]:
             try:
                 ends[peer] = _connect(worker, addresses[peer], session, rank, timeout)
             except OSError as error:
                 message = f"worker {peer} at {addresses[peer]} cannot be reached: {error}"
                 raise CommError(message, peer=peer, lost=True) from error
-        return ends | _lobby.fetch(worker.address, session, set(range(rank + 1, len(addresses))), is_wanted)
+        return ends | _lobby.fetch(worker.address, session, {peer for peer in peers if peer > rank}, is_wanted)
     except BaseException:
         for end in ends.values():
             end.close()

@@ -118,7 +118,8 @@ class DMatrix:
             "feature_weights": feature_weights,
         }  # fmt: skip
         if isinstance(data, DataIter):
-            _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
+            types = None if isinstance(feature_types, Categories) else feature_types
+            _check_all_none(fields | {"feature_names": feature_names, "feature_types": types})
             raw, fields = read_batches(batches_of(data, missing), ctx, missing)
         elif files.is_path(data):
             raw, fields = files.read_file(data, missing, fields, ctx, streamed=isinstance(self, QuantileDMatrix))

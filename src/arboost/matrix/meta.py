@@ -34,7 +34,7 @@ class MetaInfo:
     group_ptr
         (n_groups + 1,) int64: rows group_ptr[g] .. group_ptr[g + 1] belong together.
     runs
-        Where the rows lie among those of all workers, if not behind the rows of all lower ranks. They hold whole groups.
+        Where the rows lie among those of all workers, if not behind those of all lower ranks; they hold whole groups.
     """
 
     def __init__(self, n_rows: int, n_features: int):

@@ -104,7 +104,7 @@ DEALT = [
 
 def test_rows_between_those_of_others():
     ids = [[i + offset for start, stop, offset in runs for i in range(start, stop)] for runs in DEALT]
-    assert sorted(sum(ids, [])) == list(range(8))
+    assert sorted(chain.from_iterable(ids)) == list(range(8))
 
     def work(comm):
         own, seen = np.array(ids[comm.rank], np.float32), []
