@@ -175,8 +175,8 @@ def main() -> None:
         harness.report(title, samples, options, Claim(1.0, 0.7, tuple(libraries[1:])), quality=None)
         one = found[n_workers]
         print(
-            f"  arboost: {one.talking / one.seconds:.1%} of the time in {one.n_calls:.0f} collective calls a tree, by which "
-            f"each worker sends {one.n_bytes / 1e6:.2f} MB"
+            f"  arboost: {one.talking / one.seconds:.1%} of the time in {one.n_calls:.0f} collective calls a tree, in "
+            f"which each worker sends {one.n_bytes / 1e6:.2f} MB"
         )
     if {1, 2} <= found.keys():
         whole_rows, options.rows = options.rows, options.rows // 8

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -36,6 +37,13 @@ classifier = xgb.XGBClassifier(n_estimators=5, max_depth=3).fit(X, y)
 regressor = xgb.XGBRegressor(n_estimators=5, max_depth=3).fit(X, score)
 """
 
+# More processes than cores, and as any user: Open MPI asks for leave. Others do not know these names.
+MPI_LEAVE = {
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+
 INSTALL = "import arboost\narboost.install_as_xgboost()\n"
 
 
@@ -44,6 +52,11 @@ def need(*packages: str) -> None:
     for package in packages:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
+
+
+def find_mpirun() -> str | None:
+    """MPI's launcher: that of this Python's environment, or the machine's."""
+    return shutil.which("mpirun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
 
 
 def run(folder: Path, *arguments: str, fails: bool = False) -> subprocess.CompletedProcess:

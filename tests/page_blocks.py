@@ -16,7 +16,7 @@ from pathlib import Path
 _FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _NOT_RUN = re.compile(r"(pip|make|git|docker|source|cd) ")  # these set a machine up; tests of their own cover them
-_RUN = re.compile(r"(arboost|python) |cat \S+ \| arboost ")
+_RUN = re.compile(r"(arboost|python|mpirun) |cat \S+ \| arboost ")
 
 
 @dataclass(frozen=True)

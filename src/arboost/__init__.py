@@ -8,12 +8,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arboost import callback, collective, compat, config, core, data, interpret, libpath, objective, training
+    from arboost import (
+        callback,
+        collective,
+        compat,
+        config,
+        core,
+        data,
+        interpret,
+        libpath,
+        objective,
+        tracker,
+        training,
+    )
     from arboost.booster import Booster
     from arboost.config import config_context, get_config, set_config
     from arboost.losses import ScalarLoss
     from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
     from arboost.matrix.iterator import DataIter
+    from arboost.tracker import RabitTracker
     from arboost.training import cv, train
     from arboost.version import __version__, build_info
 
@@ -23,6 +36,7 @@ _LAZY = {
     "DMatrix": "arboost.matrix.dmatrix",
     "DataIter": "arboost.matrix.iterator",
     "QuantileDMatrix": "arboost.matrix.dmatrix",
+    "RabitTracker": "arboost.tracker",
     "ScalarLoss": "arboost.losses",
     "XGBClassifier": "arboost.sklearn",
     "XGBModel": "arboost.sklearn",
@@ -55,6 +69,7 @@ _LAZY = {
     "survival": "arboost.survival",
     "to_graphviz": "arboost.plotting",
     "trace": "arboost.trace",
+    "tracker": "arboost.tracker",
     "train": "arboost.training",
     "training": "arboost.training",
 }
@@ -64,6 +79,7 @@ __all__ = [
     "DMatrix",
     "DataIter",
     "QuantileDMatrix",
+    "RabitTracker",
     "ScalarLoss",
     "XGBClassifier",
     "XGBModel",
@@ -96,6 +112,7 @@ __all__ = [
     "survival",
     "to_graphviz",
     "trace",
+    "tracker",
     "train",
     "training",
 ]

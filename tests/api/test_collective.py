@@ -1,6 +1,7 @@
 """`collective` of one process against XGBoost's, and the small modules beside it: objective, compat, interpret."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -93,16 +94,47 @@ def test_context_of_one_worker():
 
 
 @pytest.mark.parametrize(
-    "args",
+    "args, message",
     [
-        {"dmlc_tracker_uri": "10.0.0.1", "dmlc_tracker_port": 9091},
-        {"DMLC_TRACKER_URI": "h"},
-        {"dmlc_communicator": "federated"},
+        ({"DMLC_TRACKER_URI": "127.0.0.1"}, "A tracker has a `dmlc_tracker_uri` and a `dmlc_tracker_port`"),
+        ({"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": "x"}, "An address is 'host:port'"),
+        (
+            {"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": 9, "dmlc_timeout": -1},
+            "dmlc_timeout must be at least",
+        ),
+        ({"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": 9, "dmlc_retry": 0}, "127.0.0.1:9 cannot be reached"),
+        ({"dmlc_communicator": "federated"}, "Federated learning is not available"),
+        ({"federated_server_address": "127.0.0.1"}, "Federated learning is not available"),
     ],
 )
-def test_other_workers_are_refused(args):
-    with pytest.raises(XGBoostError, match="train in one process"):
+def test_no_group_comes_of_this(args, message):
+    with pytest.raises(ValueError, match=message):
         collective.init(**args)
+    assert collective.get_world_size() == 1
+    collective.finalize()
+
+
+def test_mpi_is_asked_for_and_absent(monkeypatch):
+    """A launcher's processes that do not find each other would each train alone."""
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(XGBoostError, match=r"need mpi4py: pip install 'arboost\[mpi\]'"):
+        collective.init(dmlc_communicator="mpi")
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        monkeypatch.setenv(name, "2")
+        with pytest.raises(XGBoostError, match="need mpi4py"):
+            collective.init()
+        monkeypatch.delenv(name)
+    collective.init()
+    assert not collective.is_distributed()
+
+
+@pytest.mark.parametrize("rank", [-1, 1])
+def test_ranks_without_an_address(rank):
+    with (
+        pytest.raises(XGBoostError, match=f"Invalid rank {rank}: there are 1 addresses"),
+        collective.connect(rank, ["127.0.0.1:1"]),
+    ):
+        pass
 
 
 def test_training_inside_a_context():

@@ -22,7 +22,6 @@ DATA = "an inner step of XGBoost's data handling, ours is arboost.matrix"
 FOLDS = "an inner step of XGBoost's cv()"
 DOC = "writes XGBoost's docstrings"
 EXTMEM = "training from disk comes with a later part of the plan"
-TRACKER = "distributed training comes with a later part of the plan"
 FITTED = "an attribute that `fit` sets, as scikit-learn asks; XGBoost computes it"
 CATEGORIES = "an inner step of XGBoost's estimators"
 
@@ -30,8 +29,6 @@ CATEGORIES = "an inner step of XGBoost's estimators"
 EXCEPTIONS = {
     "ExtMemQuantileDMatrix": EXTMEM,
     "core.ExtMemQuantileDMatrix": EXTMEM,
-    "RabitTracker": TRACKER,
-    "tracker": TRACKER,
     **{
         f"core.{name}": CTYPES
         for name in (
@@ -103,6 +100,7 @@ MODULES = [
     "objective",
     "plotting",
     "sklearn",
+    "tracker",
     "training",
 ]
 SPECIAL = ("__call__", "__copy__", "__enter__", "__exit__", "__getitem__", "__iter__")

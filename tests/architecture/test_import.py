@@ -16,6 +16,7 @@ HEAVY = [
     "graphviz",
     "dask",
     "distributed",
+    "mpi4py",
     "xgboost",
     "lightgbm",
 ]

@@ -32,6 +32,7 @@ FLOORS = [
         "training",
         "callback",
         "libpath",
+        "tracker",
         "_typing",
     },
     {
@@ -77,6 +78,7 @@ ROOMS = {
     "rich_click": ["cli"],
     "dask": ["dask"],
     "distributed": ["dask"],
+    "mpi4py": ["runtime.mpi"],
 }
 CUDA_ROOM = "kernels.gpu"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import page_blocks
-from child_process import need
+from child_process import MPI_LEAVE, find_mpirun, need
 from page_blocks import Block, blocks_of, same_output
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +25,9 @@ def run_page(page, folder):
     for name, call in (("python", f'"{sys.executable}"'), ("arboost", f'"{sys.executable}" -m arboost')):
         (programs / name).write_text(f'#!/bin/sh\nexec {call} "$@"\n')
         (programs / name).chmod(0o755)
+    launcher = find_mpirun()
+    if launcher is not None:
+        (programs / "mpirun").symlink_to(launcher)
     work = folder / "work"
     work.mkdir()
     if (ROOT / "examples").is_dir():
@@ -33,7 +36,8 @@ def run_page(page, folder):
     return subprocess.run(
         [sys.executable, "-W", "ignore", page_blocks.__file__, str(page)],
         env=os.environ
-        | {"PATH": paths, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
+        | {"PATH": paths, "MPLBACKEND": "Agg", "NO_COLOR": "1", "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+        | MPI_LEAVE,
         cwd=work,
         capture_output=True,
         text=True,
@@ -46,6 +50,10 @@ def test_examples_run(page, tmp_path):
     need("sklearn", "pandas", "pyarrow", "matplotlib", "rich_click", "shap", "onnx", "onnxruntime")
     if shutil.which("bash") is None:
         pytest.skip("no bash to run shell examples with")
+    if any("mpirun" in block.text for block in blocks_of(page)):
+        need("mpi4py")
+        if find_mpirun() is None:
+            pytest.skip("there is no mpirun")
     ran = run_page(page, tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -3,6 +3,7 @@
 The face (`booster.py`) checks what users pass and shapes what they get; everything between is here.
 """
 
+import hashlib
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -259,7 +260,8 @@ class Learner:
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
         data.info.check_groups()
-        data.agree(self.ctx)
+        if not self.ctx.is_alone:
+            data.agree(self.ctx, self._common())
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
@@ -274,6 +276,28 @@ class Learner:
         else:
             self._check_targets(data, (1, self.n_label_columns))
             self._check_outputs()
+
+    def _common(self) -> dict[str, dict[str, str]]:
+        """What all workers must have alike besides the columns of their data: parameters, and the trees so far.
+
+        The last tree stands for those before it: each round's was compared before the next.
+        """
+        own = {"nthread", "verbosity", "device", "validate_parameters"}  # every worker's own business
+        given = {name: repr(value) for name, value in self.resolved.given.items() if name not in own}
+        trees = {"the number of rounds": str(self.model.n_rounds)}
+        if self.model.trees:
+            last = self.model.trees[-1]
+            parts = (
+                last.left,
+                last.feature,
+                last.threshold,
+                last.default_left,
+                last.cover,
+                last.categories,
+                last.vectors,
+            )
+            trees["the last tree"] = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+        return {"parameters": given, "trees": trees}
 
     def _check_outputs(self) -> None:
         """Refuse an objective with another number of outputs than the model's trees have."""

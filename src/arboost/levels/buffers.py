@@ -24,6 +24,7 @@ class HistogramStore:
         self._width = 2 * n_targets * int(self.slot_ptr[-1])
         self.capacity = min(MAX_BUFFERS, max(MIN_BUFFERS, MAX_BYTES // max(1, 8 * self._width)))
         self.buffers = np.empty((MIN_BUFFERS, self._width), np.int64)
+        self._gathered = np.empty((0, self._width), np.int64)
         self._all_free = np.arange(self.capacity, dtype=np.int32)[::-1].copy()
         self.free = self._all_free.copy()
         is_u8 = page.bin_dtype == np.uint8
@@ -66,6 +67,13 @@ class HistogramStore:
             self.buffers, grown = buffers, True
             self.arrays = self._bundle()
         return grown
+
+    def gather(self, numbers: np.ndarray) -> np.ndarray:
+        """Copies of some buffers, one after the other, in memory that the next call uses again."""
+        if len(self._gathered) < len(numbers):
+            self._gathered = np.empty((2 * len(numbers), self._width), np.int64)
+        found = self._gathered[: len(numbers)]
+        return np.take(self.buffers, numbers, axis=0, out=found, mode="clip")  # "raise" would make a copy first
 
     def _bundle(self) -> tuple:
         """What the kernels call buffers."""

@@ -166,7 +166,7 @@ class HistogramEngine:
         if self._one_page:  # no rows here: nothing has set them; visiting pages begins with zeros
             store.buffers[builds["hist"][builds["start"] == builds["stop"]]] = 0
         if len(builds):  # on all workers, or on none: plans are alike
-            store.buffers[builds["hist"]] = self._ctx.comm.allreduce_sum(store.buffers[builds["hist"]])
+            store.buffers[builds["hist"]] = self._ctx.comm.allreduce_sum(store.gather(builds["hist"]))
 
     def close(self, batch: np.ndarray, partition_all: bool) -> np.ndarray:
         """Make children, all leaves; returns the nodes whose rows stay where they are, never any if `partition_all`."""

@@ -1,4 +1,4 @@
-"""What the shares of several workers must have in common before they are one data set.
+"""What the shares of several workers must have in common before they are one data set, and one training.
 
 Whoever has no rows takes over which fields there are; whoever has some must have been given the same fields as the
 others. A process alone has nothing to agree on.
@@ -6,6 +6,7 @@ others. A process alone has nothing to agree on.
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,10 +21,17 @@ _NO_ROWS = np.zeros(0, np.float32)  # one and the same object: fields are known 
 _NO_GROUPS = np.zeros(1, np.int64)
 
 
-def agree(ctx: Context, info: MetaInfo, categories: Categories | None, cuts: Cuts | None = None) -> None:
+def agree(
+    ctx: Context,
+    info: MetaInfo,
+    categories: Categories | None,
+    cuts: Cuts | None = None,
+    training: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
     """Check this worker's fields, names, types and categories against all others'; every worker must call this.
 
-    `cuts` are those of data that is in bins already.
+    `cuts` are those of data that is in bins already; `training` is what else must be alike: "parameters" and "trees",
+    as texts by name.
 
     Raises
     ------
@@ -32,12 +40,15 @@ def agree(ctx: Context, info: MetaInfo, categories: Categories | None, cuts: Cut
     """
     if ctx.is_alone:
         return
-    own = json.dumps({"columns": _columns(info, categories, cuts), "rows": info.n_rows, "fields": _fields(info)})
+    training = training or {}
+    alike = _columns(info, categories, cuts) | {what: _digest(texts) for what, texts in training.items()}
+    own = json.dumps({"alike": alike, "rows": info.n_rows, "fields": _fields(info)})
     shares = [json.loads(data) for data in ctx.comm.allgather(own.encode())]
     for rank, share in enumerate(shares):
-        for what, digest in share["columns"].items():
-            if digest != shares[0]["columns"][what]:
-                raise XGBoostError(f"Worker {rank} and worker 0 have different {what}. {_ADVICE[what]}")
+        for what, advice in _ADVICE.items():
+            if share["alike"].get(what) != shares[0]["alike"].get(what):
+                where = _first_difference(ctx, rank, training[what]) if what in training else ""
+                raise XGBoostError(f"Worker {rank} and worker 0 have different {what}{where}. {advice}")
     wanted = {name: max(share["fields"][name] for share in shares) for name in shares[0]["fields"]}
     for rank, share in enumerate(shares):
         lacking = [name for name in wanted if share["fields"][name] != wanted[name]]
@@ -48,6 +59,14 @@ def agree(ctx: Context, info: MetaInfo, categories: Categories | None, cuts: Cut
             )
     if not info.n_rows:
         _fill(info, wanted)
+
+
+def _first_difference(ctx: Context, rank: int, texts: Mapping[str, str]) -> str:
+    """The first name of which a worker and worker 0 have different texts; all workers ask this together."""
+    every = [json.loads(data) for data in ctx.comm.allgather(json.dumps(dict(texts)).encode())]
+    ours, theirs = every[rank], every[0]
+    names = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    return f": {names[0]} is {ours.get(names[0], 'not set')} and {theirs.get(names[0], 'not set')}" if names else ""
 
 
 def _fields(info: MetaInfo) -> dict[str, int]:
@@ -81,7 +100,13 @@ _ADVICE = {
         "the `get_categories()` of one worker's matrix as feature_types to the others, or pass codes."
     ),
     "bins": "A QuantileDMatrix must be made by all workers together, while they are workers; or pass a DMatrix.",
+    "parameters": "Give all workers the same.",
+    "trees": (
+        "Begin on all workers with the same model. If they did, their machines do not compute alike: use machines and "
+        "libraries of one kind, and report this."
+    ),
 }
+_COLUMNS = ("numbers of features", "feature names", "feature types", "feature weights", "categories", "bins")
 
 
 def _columns(info: MetaInfo, categories: Categories | None, cuts: Cuts | None) -> dict[str, str]:
@@ -95,7 +120,8 @@ def _columns(info: MetaInfo, categories: Categories | None, cuts: Cuts | None) -
         None if categories is None else categories.digest,
         None if cuts is None else cuts.digest,
     )
-    return {
-        what: hashlib.sha256(repr(content).encode()).hexdigest()
-        for what, content in zip(_ADVICE, contents, strict=True)
-    }
+    return {what: _digest(content) for what, content in zip(_COLUMNS, contents, strict=True)}
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()

@@ -6,7 +6,7 @@ them at once and lets the data go. The engine reads `info`, `chunks` and `binned
 
 import os
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -211,9 +211,12 @@ class DMatrix:
             self._sorted = make_sorted(ctx, self.raw)
         return self._sorted
 
-    def agree(self, ctx: Context) -> None:
-        """Make sure that this share and those of all other workers are one data set; all must call this."""
-        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts)
+    def agree(self, ctx: Context, training: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """Make sure that this share and those of all other workers are one data set; all must call this.
+
+        `training` is what else must be alike, as texts by name.
+        """
+        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts, training)
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.

@@ -218,6 +218,11 @@ def current() -> Comm:
     return _local.comm or _alone
 
 
+def set_current(comm: Comm | None) -> None:
+    """Let this thread be a worker from now on; None: alone again. For a block there is `using`."""
+    _local.comm = comm
+
+
 @contextmanager
 def using(comm: Comm) -> Iterator[None]:
     """Let this thread be a worker for the length of a block; an error in it is told to the other workers."""
