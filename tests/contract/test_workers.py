@@ -63,13 +63,12 @@ def dealt_matrix(fields, rank):
     blocks = list(itertools.pairwise(ends))[rank::2] if rank < 2 else []
     rows = np.concatenate([np.arange(a, b) for a, b in blocks] or [np.zeros(0, int)])
     starts = np.cumsum([0, *(b - a for a, b in blocks)])
-    fields = {"label": Y} | fields
-    if len(fields.get("weight", ())) == N_ROWS // GROUP:
-        fields["weight"] = fields["weight"][rows[::GROUP] // GROUP]
-    taken = {name: v if v is None or len(v) < N_ROWS else v[rows] for name, v in fields.items() if name != "weight"}
-    if "weight" in fields:
-        taken["weight"] = fields["weight"][rows] if len(fields["weight"]) == N_ROWS else fields["weight"]
-    matrix = arboost.DMatrix(X[rows], **taken, nthread=1)
+    numbers = {N_ROWS: rows, N_ROWS // GROUP: rows[::GROUP] // GROUP}  # of rows and of groups
+    fields = {
+        name: values[numbers[len(values)]] if np.ndim(values) and len(values) in numbers else values
+        for name, values in ({"label": Y} | fields).items()
+    }
+    matrix = arboost.DMatrix(X[rows], **fields, nthread=1)
     matrix.info.runs = [comms.Run(s, s + b - a, a - s) for s, (a, b) in zip(starts.tolist(), blocks)]
     return matrix
 

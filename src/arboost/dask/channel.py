@@ -3,8 +3,8 @@
 The one file that leans on parts of `distributed` that it does not document: `Worker.handlers`, which its own shuffle
 uses too, and a TCP comm's `stream`. A worker connects to the worker port of every lower rank, says `op=arboost_channel`
 with the session and its rank, and both take the connection over from Dask: its socket is duplicated, Dask's end is
-closed. An encrypted stream cannot be taken over: it stays in Dask's event loop, which copies between it and a local
-pair of sockets. Workers of one process are given such a pair directly.
+closed. Nobody sends before the other side has done so, or Dask might swallow it. An encrypted stream stays in Dask's
+event loop, which copies between it and a local pair of sockets. Workers of one process are given such a pair directly.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from arboost.runtime.sockets import peers_of
 from arboost.version import __version__
 
 _OP = "arboost_channel"
-_ACK = b"arboost\n"
+_ACK, _GO = b"arboost\n", b"!"
 _TICK = 0.2  # seconds after which a waiting worker looks whether it is still wanted
 _PUMP_BYTES = 1 << 18
 _KEPT_IDS = 1000  # of sessions that are over: who comes late is turned away
@@ -138,11 +138,26 @@ def open_sockets(
             except OSError as error:
                 message = f"worker {peer} at {addresses[peer]} cannot be reached: {error}"
                 raise CommError(message, peer=peer, lost=True) from error
-        return ends | _lobby.fetch(worker.address, session, {peer for peer in peers if peer > rank}, is_wanted)
+        ends |= _lobby.fetch(worker.address, session, {peer for peer in peers if peer > rank}, is_wanted)
+        for peer in [peer for peer in peers if peer > rank]:
+            _await_go(peer, ends[peer], timeout)
+        return ends
     except BaseException:
         for end in ends.values():
             end.close()
         raise
+
+
+def _await_go(peer: int, end: socket.socket, timeout: float) -> None:
+    """Until the worker that has connected says that the connection is its own now."""
+    end.settimeout(timeout)
+    try:
+        if end.recv(len(_GO)) == _GO:
+            return
+        why = "its connection was closed"
+    except OSError as error:
+        why = str(error)
+    raise CommError(f"worker {peer} was lost: {why}", peer=peer, lost=True)
 
 
 def on_stop(worker: Any, session: str, stop: Callable[[str], None]) -> None:
@@ -161,15 +176,17 @@ def leave(worker: Any, session: str) -> None:
 def _connect(worker: Any, address: str, session: str, rank: int, timeout: float) -> socket.socket:
     """A socket to the worker at `address`."""
     if parse_address(address)[0] == "inproc":
-        own, other = socket.socketpair()
+        end, other = socket.socketpair()
         _lobby.deliver(address, session, rank, other)
-        return own
-    end: socket.socket = sync(worker.loop, _ask, worker, address, session, rank, timeout)
+    else:
+        end = sync(worker.loop, _ask, worker, address, session, rank, timeout)
+    end.setblocking(True)
+    end.sendall(_GO)
     return end
 
 
 async def _ask(worker: Any, address: str, session: str, rank: int, timeout: float) -> socket.socket:
-    """Connect, say who we are, and wait for the answer: when it is there, nothing of ours is on its way any more."""
+    """Connect, say who we are, and wait for the answer, which comes from the other side's own socket."""
     deadline = time.monotonic() + timeout
     comm = await connect(address, timeout=timeout, **worker.connection_args)
     try:
@@ -191,8 +208,9 @@ class _Door:
 
     async def take(self, comm: Any, session: str, rank: int) -> Any:
         """Handler of the operation: Dask hands over the connection and hears no more of it."""
-        await _stream_of(comm).write(_ACK)
-        _lobby.deliver(self._address, session, rank, _take_over(comm))
+        end = _take_over(comm)
+        end.send(_ACK)  # a few bytes: they fit
+        _lobby.deliver(self._address, session, rank, end)
         return Status.dont_reply
 
 

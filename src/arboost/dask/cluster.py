@@ -397,7 +397,7 @@ class _Attempt:
 
     def reason(self) -> str:
         """Why a worker could not go on."""
-        return next((result["reason"] for result in self.unfinished() if result["lost"]), "for an unknown reason")
+        return "; ".join(dict.fromkeys(result["reason"] for result in self.unfinished()))
 
     def traffic(self) -> list[dict[str, float]]:
         """What each worker has sent."""

@@ -21,7 +21,7 @@ from arboost.collective import Config
 from arboost.config import get_config
 from arboost.dask.cluster import run_training
 from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, align_chunks, find_client, split_fields
-from arboost.dask.predict import as_task, map_rows
+from arboost.dask.prediction import as_task, map_rows
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
 from arboost.sklearn import (
