@@ -228,8 +228,9 @@ def test_a_stuck_worker_is_an_error(tmp_path):
                 train(client, {}, matrix, 9, callbacks=[stop], coll_cfg=config)
         finally:
             os.kill(int(path.read_text()), signal.SIGCONT)
-    assert error.value.booster.num_boosted_rounds() == 2
-    assert bytes(error.value.booster.save_raw()) == alone({}, {}, 2)[0]
+    n_rounds = error.value.booster.num_boosted_rounds()
+    assert n_rounds in (2, 3)  # a process does not stop at once
+    assert bytes(error.value.booster.save_raw()) == alone({}, {}, n_rounds)[0]
 
 
 class Beat(arboost.callback.TrainingCallback):

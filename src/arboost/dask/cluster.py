@@ -310,12 +310,12 @@ class _Attempt:
             if not absent:
                 owners = choose_owners([fact.n_rows for fact in matrix.facts], [holders[key] for key in keys])
                 return share_out(matrix.facts, owners), owners
-            for i in absent:
-                if matrix.parts[i].status in ("error", "lost", "cancelled"):
-                    raise WorkerLostError(
-                        f"Partition {i} is lost and cannot be computed again ({matrix.parts[i].status}): data that was "
-                        "scattered has no recipe. Load it by a function, or from files."
-                    )
+            hopeless = await self._client.run_on_scheduler(_find_hopeless, [keys[i] for i in absent])
+            if hopeless:
+                raise WorkerLostError(
+                    f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was scattered "
+                    "has no recipe. Load it by a function, or from files."
+                )
             if time.monotonic() > deadline:
                 raise WorkerLostError(f"Partition {absent[0]} was lost and is not back after {self._timeout:g} s.")
             await asyncio.sleep(_SOON)
@@ -402,6 +402,12 @@ class _Attempt:
     def traffic(self) -> list[dict[str, float]]:
         """What each worker has sent."""
         return [self._results[rank].get("traffic", {}) for rank in sorted(self._results)]
+
+
+def _find_hopeless(keys: list[str], dask_scheduler: Any = None) -> list[str]:
+    """Those of the keys that Dask does not know how to compute, or has failed to."""
+    tasks = {key: dask_scheduler.tasks.get(key) for key in keys}
+    return [key for key, task in tasks.items() if task is None or task.state in ("erred", "forgotten")]
 
 
 def _same(value: Any) -> Any:
