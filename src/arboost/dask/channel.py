@@ -197,7 +197,7 @@ async def _ask(worker: Any, address: str, session: str, rank: int, timeout: floa
     except BaseException:
         comm.abort()
         raise
-    return _take_over(comm)
+    return _take_over(comm)[0]
 
 
 class _Door:
@@ -208,9 +208,11 @@ class _Door:
 
     async def take(self, comm: Any, session: str, rank: int) -> Any:
         """Handler of the operation: Dask hands over the connection and hears no more of it."""
-        end = _take_over(comm)
+        end, pump = _take_over(comm)
         end.send(_ACK)  # a few bytes: they fit
         _lobby.deliver(self._address, session, rank, end)
+        if pump is not None:
+            await pump  # Dask would read from the stream as soon as this returns
         return Status.dont_reply
 
 
@@ -222,8 +224,8 @@ def _stream_of(comm: Any) -> Any:
     return stream
 
 
-def _take_over(comm: Any) -> socket.socket:
-    """The socket under a comm, which is closed; of an encrypted one, the near end of a pair that is fed from it."""
+def _take_over(comm: Any) -> tuple[socket.socket, asyncio.Future | None]:
+    """The socket under a comm, which is closed; of an encrypted one, the near end of a pair, and what feeds it."""
     stream = _stream_of(comm)
     try:
         end: socket.socket = stream.socket.dup()
@@ -231,9 +233,9 @@ def _take_over(comm: Any) -> socket.socket:
         near, far = socket.socketpair()
         _pumps.add(pump := asyncio.ensure_future(_pump(comm, far)))
         pump.add_done_callback(_pumps.discard)
-        return near
+        return near, pump
     comm.abort()
-    return end
+    return end, None
 
 
 _pumps: set[asyncio.Future] = set()  # the event loop itself keeps no task alive

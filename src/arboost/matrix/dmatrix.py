@@ -127,7 +127,10 @@ class DMatrix:
             raw = adapt(data, missing)
         _check_categorical(raw, enable_categorical or raw.is_saved)
         if isinstance(feature_types, Categories):
-            raw, feature_types = recode(raw, feature_types.stored()), None
+            wanted, feature_types = feature_types.stored(), None
+            raw = recode(raw, wanted)
+            if raw.categories is not None and not wanted.empty():
+                raw.categories = wanted  # also where the data has the first of them only, and its codes stay
         self._begin(raw, ctx)
         self.is_frame = raw.is_frame and feature_names is None
         self.set_info(
