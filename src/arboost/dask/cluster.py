@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
+import cloudpickle
 import dask
 import distributed
 
@@ -313,8 +313,8 @@ class _Attempt:
             hopeless = await self._client.run_on_scheduler(_find_hopeless, [keys[i] for i in absent])
             if hopeless:
                 raise WorkerLostError(
-                    f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was scattered "
-                    "has no recipe. Load it by a function, or from files."
+                    f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was "
+                    "scattered has no recipe. Load it by a function, or from files."
                 )
             if time.monotonic() > deadline:
                 raise WorkerLostError(f"Partition {absent[0]} was lost and is not back after {self._timeout:g} s.")

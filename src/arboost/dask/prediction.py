@@ -5,7 +5,7 @@ are known from the model.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import dask
 import dask.array as da
@@ -22,7 +22,7 @@ from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import type_name
 
-Model = Booster | dict[str, Any] | distributed.Future
+Model: TypeAlias = Any  # a Booster, what `train` returned, or a future of a Booster
 
 
 @positional_with_warning
