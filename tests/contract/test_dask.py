@@ -162,6 +162,39 @@ def test_two_trainings_at_once(dask_client):
         assert found[kind] == alone(*KINDS[kind], 12), kind
 
 
+def resident(field):
+    """VmRSS (now) or VmHWM (the highest since it was reset) of this process, in bytes."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith(field + ":"))
+    return int(line.split()[1]) * 1024
+
+
+def begin_measuring():
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    return resident("VmRSS")
+
+
+def random_rows(seed, shape):
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="no /proc with a resettable high-water mark")
+@pytest.mark.parametrize("kind", ["DaskDMatrix", "DaskQuantileDMatrix"])
+def test_no_worker_holds_a_second_copy_of_its_data(dask_client, kind):
+    """Beside the partitions there are bins, half their size, and a few numbers a row."""
+    shape, n_parts, address = (50_000, 40), 5, addresses(dask_client)[0]
+    at = {"workers": [address], "pure": False}
+    parts = [dask_client.submit(random_rows, i, shape, **at) for i in range(n_parts)]
+    labels = [dask_client.submit(lambda part: part[:, 0], part, **at) for part in parts]
+    matrix = getattr(dxgb, kind)(dask_client, parts, labels)
+    dxgb.train(dask_client, COMMON, matrix, 1, verbose_eval=False)  # kernels are loaded
+    before = dask_client.run(begin_measuring, workers=[address])[address]
+    dxgb.train(dask_client, COMMON, matrix, 2, verbose_eval=False)
+    peak = dask_client.run(resident, "VmHWM", workers=[address])[address]
+    assert peak - before < 0.8 * n_parts * 4 * np.prod(shape)
+
+
 # ---- workers that are lost, or stuck ----
 
 
