@@ -44,6 +44,7 @@ SCRIPTS = {
     "train_multi.py": ["--rows", "2000", "--rounds", "2", "--class-rows", "5000", "--class-rounds", "2"],
     "extmem.py": ["--rows", "20000", "--features", "8", "--rounds", "2", "--parts", "4"],
     "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
+    "train_dask.py": ["--rows", "20000", "--rounds", "3", "--workers", "1,2"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],
 }
 

@@ -32,3 +32,13 @@ def _settings_stay_in_a_test():
     """What a test sets for this thread (verbosity, above all) is over with it."""
     with settings.changed():
         yield
+
+
+@pytest.fixture(scope="session")
+def dask_client():
+    """A client of three Dask workers, processes that all tests share; skips where Dask is not installed."""
+    pytest.importorskip("distributed")
+    from dask_cluster import cluster
+
+    with cluster(3) as client:
+        yield client

@@ -228,7 +228,7 @@ class XGBModel(BaseEstimator):
         """
         train_rows = Rows(X, y, sample_weight, base_margin)
         evals = fitting.eval_rows(train_rows, eval_set, sample_weight_eval_set, base_margin_eval_set)
-        self._fit(train_rows, evals, verbose, _booster_of(xgb_model), feature_weights)
+        self._fit(train_rows, evals, verbose, booster_of(xgb_model), feature_weights)
         return self
 
     def _fit(
@@ -578,7 +578,7 @@ class XGBClassifier(ClassifierMixin, XGBModel):
         fitting.check_y(self, y)
         given = Rows(X, y, sample_weight, base_margin)
         evals = fitting.eval_rows(given, eval_set, sample_weight_eval_set, base_margin_eval_set)
-        model = _booster_of(xgb_model)
+        model = booster_of(xgb_model)
         labels = fitting.label_array(y, "y")
         classes = self._find_classes(labels, model)
         as_eval = rows = replace(given, y=fitting.encode(labels, classes, "y"))
@@ -785,7 +785,7 @@ class XGBRanker(XGBModel):
             rows,
             [rows if part is given else fitting.with_groups(part) for part in evals],
             verbose,
-            _booster_of(xgb_model),
+            booster_of(xgb_model),
             feature_weights,
             **named,
         )
@@ -816,7 +816,7 @@ def _multi_objective(objective: Any) -> str:
     return objective if objective in _MULTI else "multi:softprob"
 
 
-def _booster_of(model: Any) -> Booster | None:
+def booster_of(model: Any) -> Booster | None:
     """The model to continue, from an estimator, a Booster, a path or a buffer."""
     if isinstance(model, XGBModel):
         return model.get_booster()

@@ -113,15 +113,15 @@ def train(
     num_boost_round = whole_number("num_boost_round", num_boost_round)
     watched = _checked_evals(evals)
     container = CallbackContainer(
-        _all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),
+        all_callbacks(callbacks, num_boost_round, verbose_eval, False, early_stopping_rounds, maximize),
         metric=custom_metric,
         output_margin=callable(obj),
     )
-    with _verbosity_of(params):
+    with verbosity_of(params):
         booster = Booster(params, [dtrain, *(data for data, _ in watched)], model_file=xgb_model)
         booster = container.before_training(booster)
         try:
-            _run_rounds(booster, dtrain, num_boost_round, watched, obj, container)
+            run_rounds(booster, dtrain, num_boost_round, watched, obj, container)
         except KeyboardInterrupt as interrupt:
             raise _interrupted(booster, container, evals_result) from interrupt
         booster = container.after_training(booster)
@@ -130,18 +130,22 @@ def train(
     return booster.reset()
 
 
-def _run_rounds(
+def run_rounds(
     booster: Booster,
     dtrain: DMatrix,
     n_rounds: int,
     evals: list[tuple[DMatrix, str]],
     obj: Callable | None,
     container: CallbackContainer,
+    first_epoch: int = 0,
 ) -> None:
-    """Rounds until a callback says stop. Callbacks count from 0; the booster counts on from the rounds it has."""
-    first = booster.num_boosted_rounds()
+    """Rounds until a callback says stop. Callbacks count from 0; the booster counts on from the rounds it has.
+
+    A training that is taken up again goes on with the callbacks' round `first_epoch`.
+    """
+    first = booster.num_boosted_rounds() - first_epoch
     with _WholeRounds() as guard:
-        for epoch in range(n_rounds):
+        for epoch in range(first_epoch, n_rounds):
             if container.before_iteration(booster, epoch, dtrain, evals):
                 break
             guard.growing = True
@@ -218,7 +222,7 @@ def _checked_evals(evals: Sequence[tuple[DMatrix, str]] | None) -> list[tuple[DM
     return checked
 
 
-def _all_callbacks(
+def all_callbacks(
     callbacks: Sequence[TrainingCallback] | None,
     n_rounds: int,
     verbose_eval: bool | int | None,
@@ -241,7 +245,7 @@ def _all_callbacks(
 
 
 @contextmanager
-def _verbosity_of(params: ParamsLike) -> Iterator[None]:
+def verbosity_of(params: ParamsLike) -> Iterator[None]:
     """The parameter `verbosity` holds for the whole call, then the thread's own is back."""
     verbosity = normalize(params).get("verbosity")
     level = settings.current().verbosity if verbosity is None else PARAMS["verbosity"].parse(verbosity)
@@ -391,12 +395,12 @@ def cv(
     dtrain.info.check_groups()
     Context().refuse_workers("`cv`", "its folds would hold rows of all workers. Run it on one machine.")
     container = CallbackContainer(
-        _all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
+        all_callbacks(callbacks, num_boost_round, verbose_eval, show_stdv, early_stopping_rounds, maximize),
         metric=custom_metric,
         output_margin=callable(obj),
         is_cv=True,
     )
-    with _verbosity_of(params):
+    with verbosity_of(params):
         packs = _make_packs(params, dtrain, metrics, fpreproc, _split(dtrain, nfold, stratified, folds, shuffle, seed))
         model = container.before_training(_PackedBooster(packs))
         n_rounds = _run_folds(model, dtrain, num_boost_round, obj, container)

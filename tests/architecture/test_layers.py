@@ -80,6 +80,7 @@ ROOMS = {
     "rich_click": ["cli"],
     "dask": ["dask"],
     "distributed": ["dask"],
+    "cloudpickle": ["dask"],  # comes with dask
     "mpi4py": ["runtime.mpi"],
 }
 CUDA_ROOM = "kernels.gpu"

@@ -3,6 +3,8 @@
 Workers are threads here. Shares are unequal; some have no rows at all, one has a single row.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -50,6 +52,37 @@ def test_workers_train_the_model_of_one_machine(kind, world_size):
 
 
 # ---- shares that are out of the ordinary ----
+
+ORDERED = ["subsample", "gradient sample", "forest", "vectors", "vectors of gradient samples", "random pairs"]
+ORDERED += ["unbiased", "unbiased pairs", "one list", "all means", "ndcg", "map", "approx sample", "weighted quantiles"]
+
+
+def dealt_matrix(fields, rank):
+    """Blocks of rows that lie between those of other workers; the third worker has none."""
+    ends = GROUP * np.array([0, 5, 6, 20, 21, 40, 50])
+    blocks = list(itertools.pairwise(ends))[rank::2] if rank < 2 else []
+    rows = np.concatenate([np.arange(a, b) for a, b in blocks] or [np.zeros(0, int)])
+    starts = np.cumsum([0, *(b - a for a, b in blocks)])
+    numbers = {N_ROWS: rows, N_ROWS // GROUP: rows[::GROUP] // GROUP}  # of rows and of groups
+    fields = {
+        name: values[numbers[len(values)]] if np.ndim(values) and len(values) in numbers else values
+        for name, values in ({"label": Y} | fields).items()
+    }
+    matrix = arboost.DMatrix(X[rows], **fields, nthread=1)
+    matrix.info.runs = [comms.Run(s, s + b - a, a - s) for s, (a, b) in zip(starts.tolist(), blocks)]
+    return matrix
+
+
+@pytest.mark.parametrize("kind", ORDERED)
+def test_rows_that_lie_between_those_of_others(kind):
+    """Ids of rows, not ranks, decide what is drawn and in which order floats are added."""
+    params, fields = KINDS[kind]
+
+    def work(comm):
+        return train(params, fields, make=lambda fields, _: dealt_matrix(fields, comm.rank))
+
+    assert run_workers(3, work) == [train(params, fields)] * 3
+
 
 ODD_ENDS = {
     "one row": [1, 2, 300, N_ROWS],

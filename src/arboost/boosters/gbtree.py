@@ -19,7 +19,7 @@ from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import Resolved, TreeParams
 from arboost.predict.forest import Forest
 from arboost.runtime import rng, settings
-from arboost.runtime.comm import rows_before
+from arboost.runtime.comm import Runs, locate
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
@@ -206,10 +206,18 @@ class TreeTrainer:
 
     takes_split = False
 
-    def __init__(self, ctx: Context, n_rows: int, params: TreeParams, grower: Grower, reviser: Reviser | None = None):
+    def __init__(
+        self,
+        ctx: Context,
+        n_rows: int,
+        params: TreeParams,
+        grower: Grower,
+        reviser: Reviser | None = None,
+        runs: Runs | None = None,
+    ):
         self._ctx, self._reviser = ctx, reviser
         self._n_rows = n_rows
-        self._first_row = rows_before(ctx.comm, n_rows)
+        self._runs = locate(ctx.comm, n_rows, runs)
         self._params = params
         self._packed = np.empty(n_rows, np.int64)  # kept: fresh memory would be paged in anew every round
         self._grower = grower
@@ -269,8 +277,8 @@ class TreeTrainer:
         """The rows that a tree is grown on (None: all), and the gradients they have in it."""
         params = self._params
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
-            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._first_row)
-        args = (params.subsample, params.reg_lambda, key, self._first_row)
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._runs)
+        args = (params.subsample, params.reg_lambda, key, self._runs)
         rows, g, h = sample_by_gradient(self._ctx, g[None], h[None], *args)
         return self._quantize(g[0], h[0]), rows
 

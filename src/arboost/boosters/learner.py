@@ -90,7 +90,8 @@ class Learner:
         twin.base_score, twin.boost_from_average = self.base_score, self.boost_from_average
         twin.n_features, twin.n_label_columns = self.n_features, self.n_label_columns
         twin.categories = self.categories
-        twin.earlier_loss = self._loss or self.earlier_loss
+        earlier = self._loss or self.earlier_loss
+        twin.earlier_loss = None if earlier is None else earlier.detached()
         return twin
 
     # ---- parameters ----

@@ -10,6 +10,7 @@ import numpy as np
 
 from arboost.kernels.ops import sample as ops
 from arboost.runtime import rng
+from arboost.runtime.comm import Run, Runs
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.pool import split_range
@@ -17,23 +18,23 @@ from arboost.runtime.pool import split_range
 _GRAIN = 65_536
 
 
-def sample_rows(ctx: Context, n_rows: int, subsample: float, key: int, first_row: int = 0) -> np.ndarray | None:
+def sample_rows(ctx: Context, n_rows: int, subsample: float, key: int, runs: Runs | None = None) -> np.ndarray | None:
     """Ids of the chosen rows, ascending, int32; None when all rows are taken.
 
-    `first_row` counts the rows of the workers before this one: draws go by the ids that rows have among all.
+    `runs` say where the rows lie among those of all workers: draws go by the ids that they have there.
     """
     if subsample >= 1.0:
         return None
     key = rng.make_key(key, rng.ROWS)
     threshold = round(subsample * 2**32)
     rows = np.empty(n_rows, np.int32)
-    spans = split_range(n_rows, ctx.n_threads, _GRAIN)
-    counts = ctx.run_tasks(ops.sample_rows, [(np.uint64(key), threshold, first_row, rows, a, b) for a, b in spans])
-    return _join(rows, spans, counts)
+    spans = _spans(ctx, n_rows, runs)
+    tasks = [(np.uint64(key), threshold, offset, rows, start, stop) for start, stop, offset in spans]
+    return _join(rows, spans, ctx.run_tasks(ops.sample_rows, tasks))
 
 
 def sample_by_gradient(
-    ctx: Context, g: np.ndarray, h: np.ndarray, subsample: float, reg_lambda: float, key: int, first_row: int = 0
+    ctx: Context, g: np.ndarray, h: np.ndarray, subsample: float, reg_lambda: float, key: int, runs: Runs | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(rows, g, h): ids of the chosen rows, and gradients (K, n) divided by the rows' probability, 0 for others."""
     n_rows = g.shape[1]
@@ -42,15 +43,25 @@ def sample_by_gradient(
     ctx.run_ranges(n_rows, _GRAIN, ops.gradient_sizes, g, h, float(reg_lambda), size)
     level = _find_level(ctx, size, subsample)
     rows, g_out, h_out = np.empty(n_rows, np.int32), np.empty_like(g), np.empty_like(h)
-    spans = split_range(n_rows, ctx.n_threads, _GRAIN)
-    head = (np.uint64(key), size, level, g, h, first_row, rows, g_out, h_out)
-    counts = ctx.run_tasks(ops.sample_by_size, [(*head, a, b) for a, b in spans])
-    return _join(rows, spans, counts), g_out, h_out
+    spans = _spans(ctx, n_rows, runs)
+    head = (np.uint64(key), size, level, g, h)
+    tasks = [(*head, offset, rows, g_out, h_out, start, stop) for start, stop, offset in spans]
+    return _join(rows, spans, ctx.run_tasks(ops.sample_by_size, tasks)), g_out, h_out
 
 
-def _join(rows: np.ndarray, spans: list[tuple[int, int]], counts: list) -> np.ndarray:
+def _spans(ctx: Context, n_rows: int, runs: Runs | None) -> list[Run]:
+    """The runs, cut for threads; at least one."""
+    found = [
+        Run(start + a, start + b, offset)
+        for start, stop, offset in ([Run(0, n_rows, 0)] if runs is None else runs)
+        for a, b in split_range(stop - start, ctx.n_threads, _GRAIN)
+    ]
+    return found or [Run(0, 0, 0)]
+
+
+def _join(rows: np.ndarray, spans: list[Run], counts: list) -> np.ndarray:
     """The rows that each span has chosen, one after the other."""
-    return np.concatenate([rows[a : a + int(n)] for (a, _), n in zip(spans, counts, strict=True)])
+    return np.concatenate([rows[span.start : span.start + int(n)] for span, n in zip(spans, counts, strict=True)])
 
 
 def _find_level(ctx: Context, size: np.ndarray, subsample: float) -> float:

@@ -25,9 +25,9 @@ def make_trainer(ctx: Context, data: DMatrix, model: GBTree, params: TreeParams,
     if params.process_type == "update":
         return reviser
     if not n_vector:
-        return TreeTrainer(ctx, data.num_row(), params, make_grower(ctx, data, params), reviser)
+        return TreeTrainer(ctx, data.num_row(), params, make_grower(ctx, data, params), reviser, data.info.runs)
     if model.kind == "dart":
         raise XGBoostError(NO_DART)
     pages = data.pages(ctx, params.max_bin, enable_bundle=False, keep_sparse=False)
     features = data.info.feature_weights, data.info.feature_names
-    return VectorTrainer(ctx, pages, params, n_vector, *features, reviser=reviser)
+    return VectorTrainer(ctx, pages, params, n_vector, *features, reviser=reviser, runs=data.info.runs)

@@ -15,6 +15,7 @@ from arboost.matrix.page import BinnedPage
 from arboost.matrix.store import count_rows
 from arboost.params.resolve import TreeParams
 from arboost.runtime import rng
+from arboost.runtime.comm import Runs
 from arboost.runtime.context import Context
 from arboost.tree.grow import GrownTree
 from arboost.tree.growers import HistogramGrower
@@ -35,11 +36,12 @@ class VectorTrainer(TreeTrainer):
         feature_weights: np.ndarray | None,
         feature_names: list[str] | None = None,
         reviser: Reviser | None = None,
+        runs: Runs | None = None,
     ):
         self._pages, self._features = pages, (feature_weights, feature_names)
         self._growers = {n_targets: HistogramGrower(ctx, pages, params, *self._features, n_targets)}
         n_rows = count_rows(pages)
-        super().__init__(ctx, n_rows, params, self._growers[n_targets], reviser)
+        super().__init__(ctx, n_rows, params, self._growers[n_targets], reviser, runs)
         self._packed = np.empty((n_targets, n_rows), np.int64)
 
     def _all_growers(self) -> Iterable[Grower]:
@@ -97,8 +99,8 @@ class VectorTrainer(TreeTrainer):
         """The rows that a tree is grown on (None: all), the gradients they have in it, and their factor (None: 1)."""
         params = self._params
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
-            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._first_row), None
-        args = (params.subsample, params.reg_lambda, key, self._first_row)
+            return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._runs), None
+        args = (params.subsample, params.reg_lambda, key, self._runs)
         rows, new_g, new_h = sample_by_gradient(self._ctx, g, h, *args)
         old, new = (np.abs(a).sum(axis=0) + np.abs(b).sum(axis=0) for a, b in ((g, h), (new_g, new_h)))
         factor = np.divide(new, old, out=np.zeros_like(old), where=old > 0)

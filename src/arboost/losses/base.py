@@ -103,6 +103,10 @@ class Loss:
         assert info.label is not None
         return self.base_score(ctx, info.label, info.row_weight())
 
+    def detached(self) -> "Loss":
+        """The same with what it has learnt so far, for another model: itself where nothing is learnt."""
+        return self
+
     def take_over(self, earlier: "Loss", given: Container[str]) -> None:
         """Go on with what an earlier loss of this model has learnt, or was told and no parameter in `given` changes."""
 

@@ -6,7 +6,7 @@ documents were shown, and learns it round by round. Scores have no scale of thei
 """
 
 from collections.abc import Container
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,7 @@ from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.params.table import PARAMS
 from arboost.runtime import rng, sums
-from arboost.runtime.comm import Comm, in_turn, rows_before
+from arboost.runtime.comm import Comm, Runs, in_turn, locate
 from arboost.runtime.context import Context
 from arboost.runtime.errors import ModelFileError, XGBoostError
 
@@ -38,7 +38,7 @@ class _Plan:
     weight: np.ndarray | None
     per_group: np.ndarray  # (2, n_groups): weight that sums to n_groups, one over the ideal DCG
     discount: np.ndarray
-    first_row: int  # rows of the workers before this one
+    runs: Runs  # where the rows lie among those of all workers
     comm: Comm
 
 
@@ -123,6 +123,11 @@ class LambdaRank(Loss):
     def gradient(self, *args: Any) -> None:
         raise XGBoostError(f"{self.name} needs the groups of the rows; use gradient_of.")
 
+    def detached(self) -> "LambdaRank":
+        twin = replace(self)
+        twin.state.bias = self.state.bias  # never changed in place
+        return twin
+
     def take_over(self, earlier: Loss, given: Container[str]) -> None:
         if isinstance(earlier, LambdaRank) and earlier.state.bias is not None and self._fits(earlier.state.bias):
             self.state.bias = earlier.state.bias
@@ -134,18 +139,14 @@ class LambdaRank(Loss):
         n_groups, n_rows = len(plan.group_ptr) - 1, len(plan.label)
         bias = self._bias(ctx, plan.group_ptr)
         cost = np.empty((2, n_rows if bias.shape[1] else 0))
-        args = (
-            column(margin, 0),
-            plan.label,
-            plan.group_ptr,
-            plan.per_group,
-            plan.discount,
-            self._settings(key, plan.first_row),
-        )
+        head = (column(margin, 0), plan.label, plan.group_ptr, plan.per_group, plan.discount)
         grain = groups.group_grain(n_groups, n_rows)
-        ctx.run_ranges(n_groups, grain, kernels.lambda_gradients, *args, bias, g[0], h[0], cost)
+        for run in plan.runs:
+            chosen = _groups_of(plan.group_ptr, run.start, run.stop)
+            args = (*head, self._settings(key, run.offset), bias, g[0], h[0], cost)
+            ctx.run_ranges(len(chosen), grain, _lambda_gradients, chosen.start, args)
         if bias.shape[1]:
-            self._learn_bias(ctx, plan.group_ptr, cost)
+            self._learn_bias(ctx, plan, cost)
 
     def _settings(self, key: int, first_row: int) -> np.ndarray:
         settings = np.empty(kernels.N_SETTINGS, np.int64)
@@ -173,8 +174,8 @@ class LambdaRank(Loss):
             if self.kind == kernels.NDCG:
                 top = self.n_pairs if self.is_topk else _NOT_SET
                 per_group[1] = groups.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
-            first_row = rows_before(ctx.comm, len(label))
-            plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount, first_row, ctx.comm)
+            runs = locate(ctx.comm, len(label), info.runs)
+            plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount, runs, ctx.comm)
         return plan
 
     # ---- position bias ----
@@ -188,17 +189,18 @@ class LambdaRank(Loss):
             known = self.state.bias = np.ones((2, n), np.float32)
         return known.astype(np.float64)
 
-    def _learn_bias(self, ctx: Context, group_ptr: np.ndarray, cost: np.ndarray) -> None:
+    def _learn_bias(self, ctx: Context, plan: _Plan, cost: np.ndarray) -> None:
         """The bias of the next round: the loss at each position over that at the first."""
         assert self.state.bias is not None
         bias = self.state.bias.copy()
         n = bias.shape[1]
+
+        def add(so_far: np.ndarray, start: int, stop: int) -> None:
+            chosen = _groups_of(plan.group_ptr, start, stop)
+            kernels.sum_positions(plan.group_ptr[chosen.start : chosen.stop + 1], cost, so_far, 0, n)
+
         # floats, added in the order of the groups: a worker goes on where the one before has stopped
-        totals = in_turn(
-            ctx.comm,
-            np.zeros((2, n)),
-            lambda so_far: kernels.sum_positions(group_ptr, cost, so_far, 0, n),
-        )
+        totals = in_turn(ctx.comm, np.zeros((2, n)), add, plan.runs)
         kernels.position_bias(totals, 1.0 / (1.0 + self.lambdarank_bias_norm), bias, 0, n)
         self.state.bias = bias
 
@@ -231,6 +233,17 @@ class LambdaRank(Loss):
 
 
 PARAM_NAMES = tuple(sorted(f.name for f in fields(LambdaRank) if f.name != "state"))
+
+
+def _groups_of(group_ptr: np.ndarray, start: int, stop: int) -> range:
+    """The groups that rows start..stop are."""
+    first, last = np.searchsorted(group_ptr, (start, stop)).tolist()
+    return range(first, last)
+
+
+def _lambda_gradients(first: int, args: tuple, start: int, stop: int) -> None:
+    """The gradients of groups first + start..first + stop."""
+    kernels.lambda_gradients(*args, first + start, first + stop)
 
 
 def _param_texts(loss: LambdaRank) -> dict[str, str]:

@@ -135,7 +135,8 @@ class DMatrix:
             "feature_weights": feature_weights,
         }  # fmt: skip
         if isinstance(data, DataIter):
-            _check_all_none(fields | {"feature_names": feature_names, "feature_types": feature_types})
+            types = None if isinstance(feature_types, Categories) else feature_types
+            _check_all_none(fields | {"feature_names": feature_names, "feature_types": types})
             read = batches_of(data, missing)
             cache = cache_of(data)
             self._room = Room.of(memory_budget, replace(cache, cache_prefix=cache_prefix or cache.cache_prefix))
@@ -148,7 +149,10 @@ class DMatrix:
             raw = adapt(data, missing)
         _check_categorical(raw, enable_categorical or raw.has_own_types)
         if isinstance(feature_types, Categories):
-            raw, feature_types = recode(raw, feature_types.stored()), None
+            wanted, feature_types = feature_types.stored(), None
+            raw = recode(raw, wanted)
+            if raw.categories is not None and not wanted.empty():
+                raw.categories = wanted  # also where the data has the first of them only, and its codes stay
         self._begin(raw, ctx)
         if self._room is not None and self._room.wants_disk:
             self._cache = self._room.cache

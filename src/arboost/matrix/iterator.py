@@ -308,9 +308,11 @@ class _Seen:
         self.n_present = self.n_present + n_present if self.batch_rows else n_present
         self.n_features = raw.n_features
         self._add_names(batch.feature_names)
-        self.feature_types = _common_types(self.feature_types, batch.feature_types, self.feature_names)
-        self.categories = _all_categories(self.categories, raw.categories)
+        self.feature_types = common_types(self.feature_types, batch.feature_types, self.feature_names)
+        self.categories = all_categories(self.categories, raw.categories)
         self.batch_rows.append(raw.n_rows)
+        if batch.fields.get("feature_weights") is not None:
+            self._feature_weights = batch.fields["feature_weights"]
         if raw.n_rows:
             self._add_fields(raw, batch.fields)
 
@@ -326,8 +328,6 @@ class _Seen:
         for name, data in given.items():
             if data is not None:
                 info.set(name, data)
-        if given.get("feature_weights") is not None:
-            self._feature_weights = info.feature_weights
         parts = {name: getattr(info, name) for name in _BY_ROW}
         if info.group_ptr is not None:
             info.check_groups()
@@ -349,7 +349,7 @@ class _Seen:
         return joined | ({} if self._feature_weights is None else {"feature_weights": self._feature_weights})
 
 
-def _common_types(before: list[str] | None, now: list[str] | None, names: list[str] | None) -> list[str] | None:
+def common_types(before: list[str] | None, now: list[str] | None, names: list[str] | None) -> list[str] | None:
     """Types that hold for both: a column that has a fraction, or a missing value, in one batch only is float in all."""
     if before is None or now is None or before == now:
         return now if before is None else before
@@ -365,7 +365,7 @@ def _common_types(before: list[str] | None, now: list[str] | None, names: list[s
     return [a if a == b else max(a, b, key=lambda kind: rank.get(kind, 0)) for a, b in zip(before, now, strict=True)]
 
 
-def _all_categories(before: Categories | None, now: Categories | None) -> Categories | None:
+def all_categories(before: Categories | None, now: Categories | None) -> Categories | None:
     """Categories of all batches, those of the first in front: codes that were given before stay."""
     if before is None or now is None or before.same_as(now):
         return now if before is None else before

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from arboost.matrix import frames
+from arboost.runtime.comm import Runs
 from arboost.runtime.errors import XGBoostError
 
 _FEATURE_TYPES = ("int", "float", "i", "q", "c")
@@ -32,6 +33,8 @@ class MetaInfo:
         (n_features,) float32.
     group_ptr
         (n_groups + 1,) int64: rows group_ptr[g] .. group_ptr[g + 1] belong together.
+    runs
+        Where the rows lie among those of all workers, if not behind those of all lower ranks; they hold whole groups.
     """
 
     def __init__(self, n_rows: int, n_features: int):
@@ -44,6 +47,7 @@ class MetaInfo:
         self.label_upper_bound: np.ndarray | None = None
         self.feature_weights: np.ndarray | None = None
         self.group_ptr: np.ndarray | None = None
+        self.runs: Runs | None = None
         self._feature_names: list[str] | None = None
         self._feature_types: list[str] | None = None
 

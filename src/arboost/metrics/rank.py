@@ -75,7 +75,7 @@ class ListMetric(Metric):
     def evaluate_info(self, ctx: Context, pred: np.ndarray, info: MetaInfo) -> float:
         label, pred, group_ptr = _lists(self.name, pred, info)
         if info.group_ptr is None:  # one list, of all workers' rows
-            label, pred = gather_rows(ctx.comm, label), gather_rows(ctx.comm, pred)
+            label, pred = (gather_rows(ctx.comm, rows, info.runs) for rows in (label, pred))
             group_ptr, ctx = np.array([0, label.size], np.int64), ctx.alone()
         self._check_label(label)
         check_group_weight(info)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arboost.matrix.meta import MetaInfo
 from arboost.metrics.base import Metric, as_float32, register, require_label
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.comm import gather_rows
@@ -41,9 +42,16 @@ class MedianSignificance(Metric):
         return f"ams@{self.ratio:g}"
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
-        label, pred = require_label(label, self.name).reshape(-1), as_float32(pred).reshape(-1)
-        label, pred = gather_rows(ctx.comm, label), gather_rows(ctx.comm, pred)  # one order of all workers' rows
-        weight = None if weight is None else gather_rows(ctx.comm, weight)
+        info = MetaInfo(len(label), 0)
+        info.label, info.weight = label, weight
+        return self.evaluate_info(ctx, pred, info)
+
+    def evaluate_info(self, ctx: Context, pred: np.ndarray, info: MetaInfo) -> float:
+        label, pred = require_label(info.label, self.name).reshape(-1), as_float32(pred).reshape(-1)
+        weight = info.row_weight()
+        # one order of all workers' rows: of equal predictions the first rows are taken
+        label, pred = (gather_rows(ctx.comm, rows, info.runs) for rows in (label, pred))
+        weight = None if weight is None else gather_rows(ctx.comm, weight, info.runs)
         if pred.size != label.size:
             raise XGBoostError(f"{self.name} needs one prediction a row: {pred.size} predictions, {label.size} labels.")
         n_top = int(np.float32(self.ratio) * np.float32(pred.size)) or pred.size

@@ -4,10 +4,11 @@ Reductions combine integers or maxima, so the result cannot depend on the order 
 `current` is the communicator of this thread: a process alone unless `using` says otherwise.
 """
 
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -146,22 +147,60 @@ def rows_before(comm: Comm, n_rows: int) -> int:
     return sum(counts[: comm.rank])
 
 
-def gather_rows(comm: Comm, rows: np.ndarray) -> np.ndarray:
-    """The rows of all workers, those of rank 0 first: as one machine would hold them; alone, the very array."""
+class Run(NamedTuple):
+    """Rows start..stop of a worker; the id of row i among the rows of all workers is i + offset.
+
+    A worker's runs cover its rows, and ids ascend with the rows: an offset is never negative.
+    """
+
+    start: int
+    stop: int
+    offset: int
+
+
+Runs = Sequence[Run]
+
+
+def locate(comm: Comm, n_rows: int, runs: Runs | None) -> Runs:
+    """Where this worker's rows lie among those of all: as `runs` say, else behind the rows of all lower ranks.
+
+    All workers have runs, or none.
+    """
+    return runs if runs is not None else [Run(0, n_rows, rows_before(comm, n_rows))]
+
+
+def turns(comm: Comm, runs: Runs) -> list[tuple[int, int, int]]:
+    """(rank, start, stop) of the runs of all workers, by the ids of their rows."""
+    every = [
+        np.frombuffer(data, np.int64).reshape(-1, 3).tolist()
+        for data in comm.allgather(np.array(runs, np.int64).tobytes())
+    ]
+    found = [(start + offset, rank, start, stop) for rank, own in enumerate(every) for start, stop, offset in own]
+    return [(rank, start, stop) for _, rank, start, stop in sorted(found)]
+
+
+def gather_rows(comm: Comm, rows: np.ndarray, runs: Runs | None = None) -> np.ndarray:
+    """The rows of all workers as one machine would hold them: as `runs` say, else those of rank 0 first.
+
+    Alone, the very array.
+    """
     if comm.world_size == 1:
         return rows
-    parts = comm.allgather(np.ascontiguousarray(rows).tobytes())
+    parts: list[bytes | memoryview] = list(comm.allgather(np.ascontiguousarray(rows).tobytes()))
+    if runs is not None:
+        size = rows.dtype.itemsize * math.prod(rows.shape[1:])
+        parts = [memoryview(parts[rank])[start * size : stop * size] for rank, start, stop in turns(comm, runs)]
     return np.frombuffer(bytearray().join(parts), rows.dtype).reshape(-1, *rows.shape[1:])
 
 
-def in_turn(comm: Comm, values: np.ndarray, work: Callable[[np.ndarray], None]) -> np.ndarray:
-    """`values` after work(values), which changes them in place, on one worker after the other, from rank 0 on.
+def in_turn(comm: Comm, values: np.ndarray, work: Callable[[np.ndarray, int, int], None], runs: Runs) -> np.ndarray:
+    """`values` after work(values, start, stop), which changes them in place, of one run after the other of all workers.
 
-    For what has an order: sums of floats that go on where the worker before has stopped.
+    For what has an order: sums of floats that go on where the rows before have stopped.
     """
-    for rank in range(comm.world_size):
+    for rank, start, stop in turns(comm, runs):
         if rank == comm.rank:
-            work(values)
+            work(values, start, stop)
         values[...] = np.frombuffer(comm.broadcast(values.tobytes(), rank), values.dtype).reshape(values.shape)
     return values
 

@@ -8,7 +8,18 @@ import pytest
 
 import pages
 from arboost.levels.quantize import quantize
-from arboost.runtime.comm import LocalComm, current, gather_rows, in_turn, rows_before, run_workers, using
+from arboost.runtime.comm import (
+    LocalComm,
+    Run,
+    current,
+    gather_rows,
+    in_turn,
+    locate,
+    rows_before,
+    run_workers,
+    turns,
+    using,
+)
 from arboost.runtime.context import Context
 from arboost.runtime.errors import WorkerError, XGBoostError
 from naive_matrix import BarrierComm
@@ -73,10 +84,45 @@ def test_floats_are_added_in_one_order():
         for value in part:
             total += value
 
+    def work(comm):
+        own = values[comm.rank]
+        runs = locate(comm, len(own), None)
+        return in_turn(comm, np.zeros(1), lambda so_far, start, stop: add(so_far, own[start:stop]), runs).tolist()
+
     alone = np.zeros(1)
     add(alone, values.ravel())
-    found = run_workers(4, lambda comm: in_turn(comm, np.zeros(1), lambda so_far: add(so_far, values[comm.rank])))
-    assert [total.tolist() for total in found] == [alone.tolist()] * 4
+    assert run_workers(4, work) == [alone.tolist()] * 4
+
+
+# rank -> its runs: rows of three workers that lie between each other's
+DEALT = [
+    [Run(0, 2, 1), Run(2, 3, 4)],
+    [Run(0, 1, 0), Run(1, 4, 2), Run(4, 5, 3)],
+    [],
+]
+
+
+def test_rows_between_those_of_others():
+    ids = [[i + offset for start, stop, offset in runs for i in range(start, stop)] for runs in DEALT]
+    assert sorted(chain.from_iterable(ids)) == list(range(8))
+
+    def work(comm):
+        own, seen = np.array(ids[comm.rank], np.float32), []
+        runs = locate(comm, len(own), DEALT[comm.rank])
+        table = gather_rows(comm, np.stack([own, -own], axis=1), runs)
+
+        def look(so_far, start, stop):
+            assert so_far[0] == (own[start] if start < stop else 0)
+            so_far += stop - start
+            seen.append((start, stop))
+
+        total = in_turn(comm, np.zeros(1), look, runs)
+        assert seen == [(start, stop) for start, stop, _ in runs]
+        return table[:, 0].tolist(), table[:, 1].tolist(), total.tolist(), turns(comm, runs)
+
+    order = [(1, 0, 1), (0, 0, 2), (1, 1, 4), (0, 2, 3), (1, 4, 5)]
+    rows = list(range(8))
+    assert run_workers(3, work) == [(rows, [-row for row in rows], [8], order)] * 3
 
 
 def test_who_is_out_of_step_is_told():
