@@ -221,7 +221,7 @@ def _warm_pages(xgb: Any, X: np.ndarray) -> None:
 
     pages = xgb.ExtMemQuantileDMatrix(Rows(min_cache_page_bytes=1))
     for params in ({}, {"subsample": 0.5}):
-        xgb.train(_QUIET | params, pages, 2)
+        xgb.train(_QUIET | params, pages, 2).predict(pages)
 
 
 def _warm_text(xgb: Any, X: np.ndarray) -> None:

@@ -1,6 +1,5 @@
 """What goes wrong with pages on disk is said by name, never in a wrong model, and leaves nothing behind."""
 
-import fcntl
 import os
 import shutil
 import signal
@@ -17,6 +16,9 @@ import page_sources
 from arboost.matrix import page_files
 from arboost.matrix.page_files import SUFFIX, PageFile, Place, remove_leftovers
 from page_sources import MadeUp, open_page_files
+
+fcntl = pytest.importorskip("fcntl")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults are made with /dev/full, looked at in /proc")
 
 PROGRAM = f"""
 import os, resource, signal, sys

@@ -183,7 +183,7 @@ def remove_leftovers(folder: Path) -> None:
     """Remove page files whose process is gone; others, and what cannot be looked at, stay."""
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):  # still open (Windows), somebody else's, or just removed
-            handle = os.open(path, os.O_RDWR)
+            handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
             try:
                 is_free = _lock(handle)
             finally:
