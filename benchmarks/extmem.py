@@ -215,7 +215,7 @@ def vary(folder: Path, options: Any, order: dict[str, Any]) -> None:
     for n in PAGES:
         orders[f"{n} pages"] = order | {"page_bytes": -(-n_rows // n) * row_bytes}
     runs = race(orders, options.repeats)
-    print_runs(f"a quarter of the rows ({n_rows:,}), pages of 32 MiB unless said, no budget for pages in memory", runs)
+    print_runs(f"a quarter of the rows ({n_rows:,}), pages of 16 MiB unless said, no budget for pages in memory", runs)
     place = folder / "repetitions"
     place.mkdir()
     parts, test = make_files(place, n_rows, options.features, len(order["parts"]), has_repetitions=True)

@@ -1,4 +1,7 @@
-"""A table gives one model, byte for byte: as pandas reads it, and streamed from one file, many row groups, a folder."""
+"""A table gives one model, byte for byte: as pandas reads it, and streamed from one file, many row groups, a folder.
+
+Streamed rows lie in memory, in bins, or on pages on disk; the last test does this for every kind of tree there is.
+"""
 
 import hashlib
 
@@ -7,6 +10,7 @@ import pandas as pd
 import pytest
 
 import arboost as xgb
+import page_kinds
 from arboost.matrix import parquet
 from arboost.matrix.store import PageCache
 from boosting_cases import N_CLASSES, make_features, make_label
@@ -93,3 +97,31 @@ def test_a_stream_gives_the_model_of_the_frame(table, monkeypatch, tmp_path):
             assert model_of(kind, xgb.DMatrix(source, **KINDS[kind][1])) == wanted, form
             assert model_of(kind, xgb.QuantileDMatrix(source, max_bin=32, **KINDS[kind][1]), 1) == wanted, form
             assert model_of(kind, on_pages(source, KINDS[kind][1], tmp_path), 3) == wanted, form
+
+
+def as_columns(fields):
+    """(columns of a table, their names by field) of what belongs to rows."""
+    columns, names = {}, {}
+    for field, values in fields.items():
+        values = np.asarray(values)
+        own = [field] if values.ndim == 1 else [f"{field} {k}" for k in range(values.shape[1])]
+        columns |= dict(zip(own, values.reshape(len(values), -1).T, strict=True))
+        names[field] = own[0] if values.ndim == 1 else own
+    return columns, names
+
+
+@pytest.mark.parametrize("kind", page_kinds.KINDS)
+def test_every_kind_of_tree(kind, tmp_path):
+    params, given = page_kinds.KINDS[kind]
+    fields = {} if "label_lower_bound" in given else {"label": page_kinds.Y}
+    fields |= {name: values for name, values in given.items() if isinstance(values, np.ndarray)}
+    options = {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
+    columns, names = as_columns(fields)
+    X = pd.DataFrame(page_kinds.X, columns=FEATURES[:5])
+    X.assign(**columns).to_parquet(tmp_path / "t.parquet", row_group_size=700)
+    params = {**page_kinds.COMMON, **params, "nthread": 2}
+    data = xgb.DMatrix(tmp_path / "t.parquet", **names, **options, cache_prefix=tmp_path)
+    data.keep_on_disk(PageCache(tmp_path, page_bytes=448 * (13 if params.get("max_bin", 256) <= 256 else 26)))
+    models = [xgb.train(params, each, 3).save_raw() for each in (xgb.DMatrix(X, **fields, **options), data)]
+    assert models[0] == models[1]
+    assert len(data.pages(data._ctx, params.get("max_bin", 256))) == 7

@@ -34,7 +34,7 @@ class ExtMemQuantileDMatrix(BinsOnly):
         Accepted for compatibility.
     memory_budget
         Bytes that a training may take, also as "4GB": what it does not need else is for pages that then do not go to
-        disk, and for rows that are sampled. None: that of `set_config`, else only pages being read, about 100 MB, are
+        disk, and for rows that are sampled. None: that of `set_config`, else only pages being read, about 50 MB, are
         in memory.
     """
 

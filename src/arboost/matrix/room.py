@@ -47,7 +47,11 @@ class Room:
         """Whether so many values, and their bins, are kept in memory; refuses what cannot be trained on at all."""
         self._least(n_rows, n_features)
         limit, needed = self.budget.n_bytes, bytes_needed(n_rows, n_features).total + _VALUE_BYTES * n_rows * n_features
-        return not self.wants_disk and (limit is None or needed <= limit)
+        if self.wants_disk or (limit is not None and needed > limit):
+            return False
+        what = f"arboost: {n_rows:,} rows x {n_features:,} features and their bins take {in_words(needed)} in memory"
+        settings.say(2, f"{what}, {self.budget.words}: both are kept there.")
+        return True
 
     def place_bins(self, n_rows: int, n_features: int, **asked: Any) -> PageCache | None:
         """Where the bins of a training go, None for memory; says so.

@@ -14,6 +14,7 @@ limit: int | None = None
 
 _SMALL = 1 << 26  # bytes that are not worth asking for: the answer takes 0.1 ms
 _SHARE = 0.75  # of what is available: the user's own program goes on, and estimates are estimates
+_LEAST_BUDGET = 1 << 28  # where nobody gave one: small trainings are tried on any machine
 
 
 class Budget(NamedTuple):
@@ -33,8 +34,8 @@ def budget(given: Any = None) -> Budget:
     available = available_bytes()
     if available is None:
         return Budget(None, "nothing is known of the memory of this machine")
-    n_bytes = int(_SHARE * available)
-    return Budget(n_bytes, f"{in_words(available)} are available, of which {in_words(n_bytes)} are used")
+    n_bytes = max(int(_SHARE * available), _LEAST_BUDGET)
+    return Budget(n_bytes, f"{in_words(available)} are available, and {in_words(n_bytes)} of that is used")
 
 
 def available_bytes() -> int | None:

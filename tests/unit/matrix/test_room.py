@@ -94,6 +94,9 @@ def test_the_choice_of_memory_is_said_to_who_asks(parquet, capsys):
     with xgb.config_context(verbosity=2):
         xgb.train(PARAMS, xgb.DMatrix(parquet, label="y", memory_budget=BINS), 1)
     assert f"memory_budget is {memory.in_words(BINS)}: bins are kept in memory." in capsys.readouterr().err
+    with xgb.config_context(verbosity=2):
+        xgb.DMatrix(parquet, label="y", memory_budget=ALL)
+    assert f"memory_budget is {memory.in_words(ALL)}: both are kept there." in capsys.readouterr().err
     with xgb.config_context(verbosity=0):
         xgb.train(PARAMS, xgb.DMatrix(parquet, label="y", memory_budget=LEAST), 1)
     assert not capsys.readouterr().err
@@ -121,6 +124,7 @@ def test_arrays_stay_where_they_are(table, wanted, tmp_path):
 
 def test_the_machine_decides_where_nobody_else_does(parquet, monkeypatch):
     monkeypatch.setattr(memory, "limit", 4 * BINS // 3 - 4)
+    monkeypatch.setattr(memory, "_LEAST_BUDGET", 0)
     data = xgb.DMatrix(parquet, label="y")
     xgb.train(PARAMS, data, 1)
     assert place_of(data) == ("read anew", "disk")

@@ -60,12 +60,17 @@ def test_the_cgroups_of_this_process(lines, folders, monkeypatch):
 
 def test_the_budget_is_what_was_asked_for_or_a_share(monkeypatch):
     monkeypatch.setattr(memory, "limit", 8 * 2**30)
-    assert memory.budget() == (6 * 2**30, "8.0 GiB are available, of which 6.0 GiB are used", False)
+    assert memory.budget() == (6 * 2**30, "8.0 GiB are available, and 6.0 GiB of that is used", False)
     with config_context(memory_budget="2GiB"):
         assert memory.budget() == (2**31, "memory_budget is 2.0 GiB", True)
         assert memory.budget("512MiB") == (2**29, "memory_budget is 0.5 GiB", True)
     with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
         memory.budget("few")
+
+
+def test_small_trainings_are_tried_on_any_machine(monkeypatch):
+    monkeypatch.setattr(memory, "limit", 1000)
+    assert memory.budget().n_bytes == 2**28
 
 
 def test_the_budget_of_a_machine_that_says_nothing(monkeypatch):
