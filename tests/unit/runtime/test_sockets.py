@@ -222,12 +222,12 @@ def test_a_worker_that_does_not_answer():
         finally:
             if comm.rank == 2:
                 ended.set()
-            assert time.monotonic() - start >= 0.5
+            assert time.monotonic() - start >= 1
 
-    first, _, third = run_group(3, work, timeout=0.5)
+    first, _, third = run_group(3, work, timeout=1.0)
     for error in (first, third):
         assert (error.peer, error.lost) == (1, True)
-        assert "worker 1 does not answer: nothing has come for 0.5 s" in str(error)
+        assert "worker 1 does not answer: nothing has come for 1 s" in str(error)
 
 
 def test_a_slow_worker_is_waited_for():
@@ -235,17 +235,30 @@ def test_a_slow_worker_is_waited_for():
 
     def work(comm):
         for _ in range(3):
-            time.sleep(0.2 * comm.rank)
+            time.sleep(0.6 * comm.rank)
             comm.allgather(b"")
         return "done"
 
-    assert run_group(2, work, timeout=0.5) == ["done"] * 2
+    assert run_group(2, work, timeout=1.5) == ["done"] * 2
+
+
+def wait_for_call(comm):
+    """Return when a thread of the worker is in a call."""
+    while not comm._links._busy.locked():
+        time.sleep(0.01)
+    time.sleep(0.1)
 
 
 def test_another_thread_may_abort_a_call():
     """As a cluster that was told to stop does."""
     first, second = connect_pairs(2)
-    waiting = threading.Thread(target=lambda: (time.sleep(0.2), first.abort("told to stop"), first.abort("again")))
+
+    def stop():
+        wait_for_call(first)
+        first.abort("told to stop")
+        first.abort("again")
+
+    waiting = threading.Thread(target=stop)
     waiting.start()
     with pytest.raises(CommError, match="worker 0 gave up: told to stop"):
         first.allgather(b"")
@@ -275,7 +288,7 @@ def test_ctrl_c_ends_the_wait():
     told = []
 
     def come_late():
-        time.sleep(0.2)
+        wait_for_call(first)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.4)
         with pytest.raises(CommError) as error:
