@@ -16,19 +16,21 @@ import warnings
 import numpy as np
 
 import arboost
+from arboost import dask as dxgb
 from dask_cluster import cluster, place_fields, table
 
 PARAMS = {"max_depth": 6, "subsample": 0.7, "colsample_bynode": 0.8, "seed": 3, "nthread": 1}
 ROUNDS, ROWS = 40, 2000
 
 
-def train(client, X, y):
-    """(digest, number of restarts, seconds)."""
-    from arboost import dask as dxgb
-
+def make_matrix(client, X, y):
     ends = [300, 301, 900, 900, 1600, ROWS]
     fields = place_fields(client, {"data": X, "label": y}, ends, [0, 1, 2, 0, 1, 2], movable=True)
-    matrix = dxgb.DaskQuantileDMatrix(client, **fields)
+    return dxgb.DaskQuantileDMatrix(client, **fields)
+
+
+def train(client, matrix):
+    """(digest, what was lost, seconds)."""
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -83,18 +85,19 @@ def main():
     X, y = table(ROWS)
     expected, n_wrong, n_killed, n_hit = alone(X, y), 0, 0, 0
     with cluster(3) as client:
-        train(client, X, y)  # kernels are loaded
-        found, _, usual = train(client, X, y)
+        train(client, make_matrix(client, X, y))  # kernels are loaded
+        found, _, usual = train(client, make_matrix(client, X, y))
         print(f"alone {expected}, three workers {found}, {usual:.1f} s", flush=True)
         n_wrong += found != expected
         for _ in range(5 * options.kills):
             if n_killed == options.kills:
                 break
             wait_for_workers(client, 3)
+            matrix = make_matrix(client, X, y)
             moment = rng.uniform(0, usual)
             killer = Killer(client, moment, rng)
             killer.start()
-            found, lost, seconds = train(client, X, y)
+            found, lost, seconds = train(client, matrix)
             killer.ended.set()
             killer.join()
             n_killed, n_hit, n_wrong = n_killed + killer.has_killed, n_hit + bool(lost), n_wrong + (found != expected)

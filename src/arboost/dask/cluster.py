@@ -217,9 +217,11 @@ class _Driver:
             try:
                 await attempt.start(self._payload, self._state)
                 await attempt.watch()
-            except BaseException as error:
+            except WorkerLostError as error:
+                raise self._lost_error(str(error)) from error
+            except BaseException:
                 await attempt.stop("the client has stopped the training")
-                raise self._lost_error(str(error)) if isinstance(error, WorkerLostError) else error
+                raise
             found = attempt.result()
             if found is not None:
                 return Outcome(found["booster"], found["history"], self._restarts, attempt.traffic())
