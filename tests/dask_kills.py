@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import signal
@@ -15,19 +16,21 @@ import warnings
 import numpy as np
 
 import arboost
+from arboost import dask as dxgb
 from dask_cluster import cluster, place_fields, table
 
 PARAMS = {"max_depth": 6, "subsample": 0.7, "colsample_bynode": 0.8, "seed": 3, "nthread": 1}
-ROUNDS, ROWS = 60, 4000
+ROUNDS, ROWS = 40, 2000
 
 
-def train(client, X, y):
-    """(digest, number of restarts, seconds)."""
-    from arboost import dask as dxgb
-
-    ends = [300, 301, 1500, 1500, 2600, ROWS]
+def make_matrix(client, X, y):
+    ends = [300, 301, 900, 900, 1600, ROWS]
     fields = place_fields(client, {"data": X, "label": y}, ends, [0, 1, 2, 0, 1, 2], movable=True)
-    matrix = dxgb.DaskQuantileDMatrix(client, **fields)
+    return dxgb.DaskQuantileDMatrix(client, **fields)
+
+
+def train(client, matrix):
+    """(digest, what was lost, seconds)."""
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -47,22 +50,30 @@ def alone(X, y):
     return digest(arboost.train(PARAMS, matrix, ROUNDS, early_stopping_rounds=10, **options), history)
 
 
-def kill_later(client, seconds, rng):
-    """Kill a random worker process after some time."""
-    pids = [info["nanny"] and client.run(os.getpid, workers=[address])[address] for address, info in workers(client)]
-    victim = pids[rng.integers(len(pids))]
+class Killer(threading.Thread):
+    """Kills a random worker process after some time, unless `ended` is set before."""
 
-    def kill():
-        time.sleep(seconds)
-        os.kill(victim, signal.SIGKILL)
+    def __init__(self, client, seconds, rng):
+        super().__init__()
+        self.ended, self.has_killed = threading.Event(), False
+        self._seconds = seconds
+        pids = sorted(client.run(os.getpid).values())
+        self._victim = pids[rng.integers(len(pids))]
 
-    thread = threading.Thread(target=kill)
-    thread.start()
-    return thread
+    def run(self):
+        if not self.ended.wait(self._seconds):
+            os.kill(self._victim, signal.SIGKILL)
+            self.has_killed = True
 
 
-def workers(client):
-    return sorted(client.scheduler_info(n_workers=-1)["workers"].items())
+def wait_for_workers(client, n_workers):
+    """Until all workers answer: one that was killed is known for a moment."""
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            if len(client.run(os.getpid)) == n_workers:
+                return
+        time.sleep(0.1)
+    raise SystemExit("the workers do not come back")
 
 
 def main():
@@ -72,24 +83,31 @@ def main():
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     X, y = table(ROWS)
-    expected, wrong, hit = alone(X, y), 0, 0
+    expected, n_wrong, n_killed, n_hit = alone(X, y), 0, 0, 0
     with cluster(3) as client:
-        train(client, X, y)  # kernels are loaded
-        found, _, usual = train(client, X, y)
+        train(client, make_matrix(client, X, y))  # kernels are loaded
+        found, _, usual = train(client, make_matrix(client, X, y))
         print(f"alone {expected}, three workers {found}, {usual:.1f} s", flush=True)
-        wrong += found != expected
-        for number in range(options.kills):
-            client.wait_for_workers(3, timeout=120)
+        n_wrong += found != expected
+        for _ in range(5 * options.kills):
+            if n_killed == options.kills:
+                break
+            wait_for_workers(client, 3)
+            matrix = make_matrix(client, X, y)
             moment = rng.uniform(0, usual)
-            thread = kill_later(client, moment, rng)
-            found, lost, seconds = train(client, X, y)
-            thread.join()
-            wrong += found != expected
-            hit += bool(lost)
+            killer = Killer(client, moment, rng)
+            killer.start()
+            found, lost, seconds = train(client, matrix)
+            killer.ended.set()
+            killer.join()
+            n_killed, n_hit, n_wrong = n_killed + killer.has_killed, n_hit + bool(lost), n_wrong + (found != expected)
+            if not killer.has_killed:
+                usual = seconds
+                continue
             verdict = "same" if found == expected else "DIFFERENT"
-            print(f"{number + 1}: killed after {moment:.2f} s, {seconds:.1f} s, {verdict}, {lost}", flush=True)
-    print(f"{options.kills} kills, {hit} of them in mid-training, {wrong} models differ")
-    return int(wrong > 0)
+            print(f"{n_killed}: killed after {moment:.2f} s, {seconds:.1f} s, {verdict}, {lost}", flush=True)
+    print(f"{n_killed} kills, {n_hit} of them while training, {n_wrong} models differ")
+    return int(n_wrong > 0)
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ def random_rows(seed, shape):
 @pytest.mark.parametrize("kind", ["DaskDMatrix", "DaskQuantileDMatrix"])
 def test_no_worker_holds_a_second_copy_of_its_data(dask_client, kind):
     """Beside the partitions there are bins, half their size, and a few numbers a row."""
-    shape, n_parts, address = (50_000, 40), 5, addresses(dask_client)[0]
+    shape, n_parts, address = (40_000, 40), 4, addresses(dask_client)[0]
     at = {"workers": [address], "pure": False}
     parts = [dask_client.submit(random_rows, i, shape, **at) for i in range(n_parts)]
     labels = [dask_client.submit(lambda part: part[:, 0], part, **at) for part in parts]

@@ -8,6 +8,7 @@ event loop, which copies between it and a local pair of sockets. Workers of one 
 """
 
 import asyncio
+import concurrent.futures
 import platform
 import socket
 import threading
@@ -18,10 +19,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from distributed.comm import connect
+from distributed.comm import CommClosedError, connect
 from distributed.comm.addressing import parse_address
 from distributed.core import Status
-from distributed.utils import sync
 
 from arboost.runtime.errors import CommError, XGBoostError
 from arboost.runtime.sockets import peers_of
@@ -31,6 +31,7 @@ _OP = "arboost_channel"
 _ACK, _GO = b"arboost\n", b"!"
 _TICK = 0.2  # seconds after which a waiting worker looks whether it is still wanted
 _PUMP_BYTES = 1 << 18
+_STOPPED = "this worker was told to stop"
 _KEPT_IDS = 1000  # of sessions that are over: who comes late is turned away
 
 
@@ -60,15 +61,20 @@ class _Lobby:
         with self._changed:
             while not ranks <= self._arrived.get(key, {}).keys():
                 if key in self._over or not is_wanted():
-                    raise CommError("this worker was told to stop")
+                    raise CommError(_STOPPED)
                 self._changed.wait(_TICK)
             return self._arrived.pop(key, {})
+
+    def is_over(self, address: str, session: str) -> bool:
+        """Whether a session was ended."""
+        with self._changed:
+            return (address, session) in self._over
 
     def on_stop(self, address: str, session: str, stop: Callable[[str], None]) -> None:
         """What to call when somebody wants the session to end."""
         with self._changed:
             if (address, session) in self._over:
-                raise CommError("this worker was told to stop")
+                raise CommError(_STOPPED)
             self._stops[address, session] = stop
 
     def end(self, address: str, session: str, reason: str | None = None) -> None:
@@ -134,7 +140,7 @@ def open_sockets(
         peers = peers_of(rank, len(addresses))
         for peer in [peer for peer in peers if peer < rank]:
             try:
-                ends[peer] = _connect(worker, addresses[peer], session, rank, timeout)
+                ends[peer] = _connect(worker, addresses[peer], session, rank, timeout, is_wanted)
             except OSError as error:
                 message = f"worker {peer} at {addresses[peer]} cannot be reached: {error}"
                 raise CommError(message, peer=peer, lost=True) from error
@@ -173,13 +179,20 @@ def leave(worker: Any, session: str) -> None:
 # ---- how a connection becomes a socket ----
 
 
-def _connect(worker: Any, address: str, session: str, rank: int, timeout: float) -> socket.socket:
+def _connect(
+    worker: Any, address: str, session: str, rank: int, timeout: float, is_wanted: Callable[[], bool]
+) -> socket.socket:
     """A socket to the worker at `address`."""
     if parse_address(address)[0] == "inproc":
         end, other = socket.socketpair()
         _lobby.deliver(address, session, rank, other)
     else:
-        end = sync(worker.loop, _ask, worker, address, session, rank, timeout)
+        call = asyncio.run_coroutine_threadsafe(_ask(worker, address, session, rank, timeout), worker.loop.asyncio_loop)
+        while not concurrent.futures.wait([call], _TICK).done:
+            if _lobby.is_over(worker.address, session) or not is_wanted():
+                call.cancel()
+                raise CommError(_STOPPED)
+        end = call.result()
     end.setblocking(True)
     end.sendall(_GO)
     return end
@@ -209,7 +222,8 @@ class _Door:
     async def take(self, comm: Any, session: str, rank: int) -> Any:
         """Handler of the operation: Dask hands over the connection and hears no more of it."""
         end, pump = _take_over(comm)
-        end.send(_ACK)  # a few bytes: they fit
+        with suppress(OSError):  # who has gone in the meantime is noticed by whoever fetches the connection
+            end.send(_ACK)  # a few bytes: they fit
         _lobby.deliver(self._address, session, rank, end)
         if pump is not None:
             await pump  # Dask would read from the stream as soon as this returns
@@ -218,6 +232,8 @@ class _Door:
 
 def _stream_of(comm: Any) -> Any:
     stream = getattr(comm, "stream", None)
+    if stream is None and comm.closed():
+        raise CommClosedError("its connection was closed")
     if stream is None:
         kind = parse_address(comm.peer_address)[0]
         raise XGBoostError(f"Dask's protocol {kind}:// is not supported: use a cluster of tcp:// or tls:// addresses.")
@@ -227,6 +243,8 @@ def _stream_of(comm: Any) -> Any:
 def _take_over(comm: Any) -> tuple[socket.socket, asyncio.Future | None]:
     """The socket under a comm, which is closed; of an encrypted one, the near end of a pair, and what feeds it."""
     stream = _stream_of(comm)
+    if stream.socket is None:
+        raise CommClosedError("its connection was closed")
     try:
         end: socket.socket = stream.socket.dup()
     except NotImplementedError:  # ssl

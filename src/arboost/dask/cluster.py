@@ -217,6 +217,8 @@ class _Driver:
             try:
                 await attempt.start(self._payload, self._state)
                 await attempt.watch()
+            except WorkerLostError as error:
+                raise self._lost_error(str(error)) from error
             except BaseException:
                 await attempt.stop("the client has stopped the training")
                 raise
@@ -225,7 +227,7 @@ class _Driver:
                 return Outcome(found["booster"], found["history"], self._restarts, attempt.traffic())
             self._take_state(attempt)
             if attempt.stuck:
-                raise self._lost_error(f"{_named(attempt.stuck)} does not answer, for more than {self._timeout:g} s")
+                raise self._lost_error(f"{_named(attempt.stuck)} does not answer for more than {self._timeout:g} s.")
             self._count(attempt)
 
     def _take_state(self, attempt: "_Attempt") -> None:
@@ -239,7 +241,7 @@ class _Driver:
         self._restarts += 1
         who = f"{_named(attempt.gone)} was lost" if attempt.gone else f"workers lost each other ({attempt.reason()})"
         if self._in_vain > self._retries:
-            raise self._lost_error(f"{who}, for the {self._in_vain}th time in a row without a finished round between")
+            raise self._lost_error(f"{who}; {self._in_vain} attempts in a row have not finished a round.")
         warnings.warn(
             f"{who} in round {self._epoch}; training goes on from there (restart {self._restarts}).",
             UserWarning,
@@ -247,10 +249,11 @@ class _Driver:
         )
 
     def _lost_error(self, why: str) -> WorkerLostError:
+        """The error, with the rounds that were finished before."""
         if self._state is None:
-            return WorkerLostError(f"{why}; no round was finished.")
+            return WorkerLostError(f"{why} No round was finished.")
         state: State = cloudpickle.loads(self._state)
-        message = f"{why}; the model of the {self._epoch} rounds before is in `.booster` of this error."
+        message = f"{why} The model of the {self._epoch} rounds before is in `.booster` of this error."
         return WorkerLostError(message, state.booster.reset(), state.history)
 
 
@@ -312,6 +315,9 @@ class _Attempt:
                 return share_out(matrix.facts, owners), owners
             hopeless = await self._client.run_on_scheduler(_find_hopeless, [keys[i] for i in absent])
             if hopeless:
+                part = matrix.parts[keys.index(hopeless[0])]
+                if part.status == "error":
+                    await part  # raises why it cannot be computed
                 raise WorkerLostError(
                     f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was "
                     "scattered has no recipe. Load it by a function, or from files."
