@@ -278,6 +278,10 @@ def _find_condition(level, evals, f, thread, found):
     raise NotImplementedError  # only its compiled forms below are ever called
 
 
+def _find_plain(level, evals, f, thread, found):
+    _find_bin(level, evals, f, thread, found)
+
+
 def _find_special(level, evals, f, thread, found):
     if level.extra.is_category[f] != 0:
         _find_set(level, evals, f, categories.source_of(level), thread, found)
@@ -287,10 +291,7 @@ def _find_special(level, evals, f, thread, found):
 
 @overload(_find_condition, jit_options=OPTIONS)
 def _choose_find_condition(level, evals, f, thread, found):
-    extra = level[level.fields.index("extra")]
-    if is_of(extra, Special):
-        return _find_special
-    return _find_bin
+    return _find_special if is_of(level[level.fields.index("extra")], Special) else _find_plain
 
 
 @part
@@ -362,10 +363,10 @@ def _write_special(level, evals, f, chosen):
 @overload(_write_splits, jit_options=OPTIONS)
 def _choose_write_splits(level, evals, f, chosen):
     extra = level[level.fields.index("extra")]
-    return _write_special if is_of(extra, Special) else _write_bin_form
+    return _write_special if is_of(extra, Special) else _write_plain
 
 
-def _write_bin_form(level, evals, f, chosen):
+def _write_plain(level, evals, f, chosen):
     _write_bin(level, evals, f, chosen)
 
 
