@@ -137,7 +137,7 @@ def _peer_refuses(d: Draw) -> bool:
         import xgboost
     except ImportError:
         return True
-    if OURS_ALONE & d.params.keys():
+    if OURS_ALONE & (d.params.keys() | d.more_params.keys()):
         return True
     try:
         data = d.make_matrix(xgboost)
