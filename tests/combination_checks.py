@@ -20,7 +20,7 @@ import numpy as np
 
 import arboost
 from arboost.core import XGBoostError
-from combinations import OURS_ALONE, Draw, draw, redraw_growth
+from combinations import CHOICES, OURS_ALONE, Draw, draw, redraw_growth
 
 # Names of the sizes below which work is not shared: they may change how work is cut, never what comes out.
 SHARE_SIZES = re.compile(r"(\w*_)?GRAIN(_\w+)?|TEAM_\w+|_SMALL_WORK|SHARED_ENTRIES|PIECE_ENTRIES")
@@ -137,7 +137,7 @@ def _peer_refuses(d: Draw) -> bool:
         import xgboost
     except ImportError:
         return True
-    if OURS_ALONE & d.params.keys():
+    if OURS_ALONE & (d.params.keys() | d.more_params.keys()):
         return True
     try:
         data = d.make_matrix(xgboost)
@@ -262,7 +262,7 @@ def _check_structure(d: Draw, booster: Any) -> None:
         for i in live if groups else ():  # a feature of no set goes alone
             fits = len(company[i]) <= 1 or any(company[i] <= group for group in groups)
             assert fits, f"features {company[i]} together on a path"
-        if tree.has_vectors:
+        if tree.has_vectors or p.get("grow_policy") == "symmetric":  # gamma and min_child_weight rule over levels
             continue
         last = [i for i in splits if tree.left[tree.left[i]] < 0 and tree.left[tree.right[i]] < 0]
         gain = tree.gain[last].min(initial=np.inf)
@@ -312,7 +312,8 @@ def _check_loss(d: Draw) -> str:
     # leaves that are solved: ours keep constraints, and `exact` solves them too
     is_solved = p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
     keeps_promise = is_solved and ("monotone_constraints" in p or p.get("tree_method") == "exact")
-    if has_no_peer or overshoots or keeps_promise:  # XGBoost does not hold the constraint there
+    fits_less = any(name in p or name in d.more_params for name in CHOICES)
+    if has_no_peer or overshoots or keeps_promise or fits_less:  # XGBoost does not hold the constraint there
         return "alone"
     is_random = any(name in p or name in d.more_params for name in RANDOM) or "rank:" in p["objective"]
     try:

@@ -4,12 +4,14 @@ KINDS = {
     "hist": "training (hist), prediction and metrics",
     "approx": "approximate split finding (approx)",
     "categories": "categorical features and monotone constraints",
+    "choice": "fewer candidates (min_data_in_leaf, extra_trees)",
     "exact": "exact split finding (exact)",
     "linear": "linear models (gblinear)",
     "pages": "training from pages on disk",
     "rank": "ranking",
     "shap": "contributions of features (SHAP)",
     "survival": "survival analysis",
+    "symmetric": "symmetric trees",
     "text": "files of text",
     "update": "updating trees",
     "vector": "trees with several targets",
@@ -29,6 +31,7 @@ _KIND_OF_MODULE = {
     "shap": "shap",
     "summary": "approx",
     "survival": "survival",
+    "symmetric": "symmetric",
     "text": "text",
 }
 

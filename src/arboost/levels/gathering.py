@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from arboost.levels.base import Features, Finished, Rules, Walk
-from arboost.levels.histogram import HistogramEngine
+from arboost.levels.base import Features, Finished, Rules, TreeKind, Walk
+from arboost.levels.histogram import PLAIN_TREES, HistogramEngine
 from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.vectors import VectorGradients
 from arboost.matrix.page import BinnedPage
@@ -25,13 +25,13 @@ class GatheringEngine:
 
     Parameters
     ----------
-    ctx, pages, monotone, n_targets
+    ctx, pages, monotone, kind
         See `HistogramEngine`.
     """
 
-    def __init__(self, ctx: Context, pages: StoredPages, monotone: np.ndarray | None, n_targets: int):
-        self._ctx, self._pages, self._kind = ctx, pages, (monotone, n_targets)
-        self._on_pages = self._now = HistogramEngine(ctx, pages, monotone, n_targets)
+    def __init__(self, ctx: Context, pages: StoredPages, monotone: np.ndarray | None, kind: TreeKind):
+        self._ctx, self._pages, self._kind = ctx, pages, (monotone, kind)
+        self._on_pages = self._now = HistogramEngine(ctx, pages, monotone, kind)
         self._sampled: np.ndarray | None = None  # the rows that are gathered
         self._category_limits = (0, 0)
 
@@ -96,9 +96,9 @@ class GatheringEngine:
 
 
 def make_engine(
-    ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, n_targets: int = 0
+    ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, kind: TreeKind = PLAIN_TREES
 ) -> HistogramEngine | GatheringEngine:
     """The engine on histograms for pages of any kind."""
     if isinstance(pages, StoredPages) and len(pages) > 1:
-        return GatheringEngine(ctx, pages, monotone, n_targets)
-    return HistogramEngine(ctx, pages, monotone, n_targets)
+        return GatheringEngine(ctx, pages, monotone, kind)
+    return HistogramEngine(ctx, pages, monotone, kind)
