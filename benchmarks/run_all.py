@@ -42,6 +42,7 @@ SCRIPTS = {
     "train_exact.py": ["--rows", "5000", "--rounds", "2"],
     "cache_aware.py": ["--small", "2000", "--large", "20000", "--entries", "100000"],
     "train_multi.py": ["--rows", "2000", "--rounds", "2", "--class-rows", "5000", "--class-rounds", "2"],
+    "forest.py": ["--rows", "2000", "--trees", "4", "--sets", "dense"],
     "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],
 }
