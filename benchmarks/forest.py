@@ -56,7 +56,9 @@ def compare(name: str, options: Any) -> None:
     quality = "test error" if is_classes else "test RMSE"
     claim = Claim(1.0, 0.5, ("sklearn",))
     harness.report(f"forest, train {size}", list(fits.values()), options, claim, quality=quality)
-    harness.report(f"forest, predict {len(test):,} rows, {size}", list(predictions.values()), options, claim, quality=quality)
+    harness.report(
+        f"forest, predict {len(test):,} rows, {size}", list(predictions.values()), options, claim, quality=quality
+    )
 
 
 def main() -> None:

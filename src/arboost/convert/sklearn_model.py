@@ -167,7 +167,7 @@ def _constant_start(model: Any) -> np.ndarray:
     if type(init).__name__ == "DummyClassifier" and init.strategy == "prior":
         prior = np.clip(init.class_prior_, eps, 1.0 - eps)
         if len(prior) > 2:
-            return np.log(prior)
+            return np.log(prior) - np.log(prior).mean()
         odds = scipy.special.logit(prior[1:])
         return 0.5 * odds if model.loss == "exponential" else odds
     raise XGBoostError(f"The model starts from {type(init).__name__}, no constant: it cannot be converted.")
@@ -281,7 +281,7 @@ def _adaboost(model: Any) -> Booster:
             raise XGBoostError(f"AdaBoost's members are {type(member).__name__}, no trees: it cannot be converted.")
         chosen = member.tree_.value[:, 0, :].argmax(axis=1)
         if n_classes == 2:
-            votes = np.where(chosen == 1, weight, -weight)[:, None] / total
+            votes = np.where(chosen == 1, 2 * weight, -2 * weight)[:, None] / total
         else:
             others = weight / (n_classes - 1)
             votes = np.where(np.arange(n_classes) == chosen[:, None], weight, -others) / total / (n_classes - 1)

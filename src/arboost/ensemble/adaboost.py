@@ -86,7 +86,8 @@ class _AnyLearner:
         return member
 
     def learn(self, weight: np.ndarray, key: int) -> _Learned:
-        """A member from weighted rows."""
+        """A member from weighted rows; weights are 1 on average, as learners with limits on them expect."""
+        weight = weight * (len(weight) / weight.sum())
         return self._with_prediction(self._member(key).fit(self._X, self._y, sample_weight=weight))
 
     def learn_drawn(self, rows: np.ndarray, key: int) -> _Learned:
@@ -258,7 +259,7 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
         return share / share.sum()
 
     def _fold(self, data: DMatrix) -> Booster:
-        """One model whose leaves hold the members' weighted votes; its margin is the decision (over K - 1)."""
+        """One model whose leaves hold the members' weighted votes; its margin is the decision (of K: over K - 1)."""
         total = self.estimator_weights_.sum()
         pairs = zip(self.estimators_, self.estimator_weights_ / total, strict=True)
         rounds = [[(_vote(member.tree_, weight, self.n_classes_), 0)] for member, weight in pairs]
@@ -268,7 +269,10 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
         return self._assemble(data, params, rounds, np.zeros(self.n_classes_))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """(n,) from -1 to 1, or (n, n_classes): the members' weighted votes, divided by the sum of weights."""
+        """(n,) from -2 to 2, or (n, n_classes): the members' weighted votes, divided by the sum of weights.
+
+        Of two classes it is the vote for the second less that for the first, as in scikit-learn.
+        """
         if hasattr(self, "_Booster") or not self.__sklearn_is_fitted__():
             return self._scaled(self._margin(X))
         return self._members_votes(X, len(self.estimators_))
@@ -286,7 +290,7 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
             for vote, weight in zip(votes, weights, strict=True)
         )
         found = np.asarray(found) / weights.sum()
-        return found[:, 1] if self.n_classes_ == 2 else found
+        return found[:, 1] - found[:, 0] if self.n_classes_ == 2 else found
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """The decision after each member."""
@@ -338,8 +342,8 @@ def _vote(tree: Tree, weight: float, n_classes: int) -> Tree:
         means = np.where(tree.base_weight > 0.5, 1.0, -1.0).astype(np.float32)
         return replace(
             tree,
-            threshold=np.where(leaf, sign * np.float32(weight), tree.threshold),
-            base_weight=means * np.float32(weight),
+            threshold=np.where(leaf, sign * np.float32(2 * weight), tree.threshold),
+            base_weight=means * np.float32(2 * weight),
         )
     votes = np.where(
         np.arange(n_classes) == tree.vectors.argmax(axis=1)[:, None],

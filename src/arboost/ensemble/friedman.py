@@ -208,7 +208,8 @@ class MultinomialLoss(ClassicLoss):
 
     def start(self, y: np.ndarray, weight: np.ndarray, is_weighted: bool) -> np.ndarray:
         shares = np.bincount(y.astype(np.int64), weight, self.n_outputs) / weight.sum()
-        return np.log(np.clip(shares, np.finfo(np.float64).eps, 1.0))
+        logs = np.log(np.clip(shares, np.finfo(np.float64).eps, 1.0))
+        return logs - logs.mean()  # what all scores have in common changes nothing
 
     def negative_gradient(self, y: np.ndarray, score: np.ndarray, k: int) -> np.ndarray:
         return (y == k) - self._probability(score, k)

@@ -169,7 +169,7 @@ class TreeBuilder:
         sampled = None if len(chosen) == self.n_rows else chosen
         grown = self._grower.grow(gradients, sampled, key, partition_all=True)
         _rescale(grown.tree, scale, unit)
-        made = GrownOnRows(grown, self._grower, *self._grower.leaf_rows(grown))
+        made = GrownOnRows(grown, self._grower, *self._grower.leaf_rows(grown), self._values)
         made.set_leaves(made.leaf_means(targets, weight))
         if self._values is not None:
             center_thresholds(grown.tree, self._values, chosen)
@@ -234,6 +234,7 @@ class GrownOnRows:
     grower: HistogramGrower
     rows: np.ndarray  # that the tree has seen, one leaf after the other
     leaf_ptr: np.ndarray
+    values: np.ndarray | None  # of all rows, where thresholds have been moved
 
     @property
     def tree(self) -> Tree:
@@ -274,9 +275,32 @@ class GrownOnRows:
 
     def predict(self, n_rows: int) -> np.ndarray:
         """(n, K) float32: the tree's prediction for every row of the training data."""
-        found = np.zeros((n_rows, self.tree.n_targets), np.float32)
+        tree, found = self.tree, np.zeros((n_rows, self.tree.n_targets), np.float32)
         self.grower.add_weights(self.grown, found, 0)
+        if self.values is not None and len(self.rows) < n_rows:
+            # rows that the tree has not seen may lie between a bin's end and the threshold
+            others = np.ones(n_rows, np.bool_)
+            others[self.rows] = False
+            leaves = find_leaves(tree, self.values, np.flatnonzero(others))
+            found[others] = tree.vectors[leaves] if tree.has_vectors else tree.threshold[leaves][:, None]
         return found
+
+
+def _step(tree: Tree, values: np.ndarray, rows: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(values that the tests of inner nodes see, whether rows go left)."""
+    x = values[rows, tree.feature[node]]
+    return x, np.where(np.isnan(x), tree.default_left[node] == 1, x < tree.threshold[node])
+
+
+def find_leaves(tree: Tree, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The leaves of rows, by thresholds."""
+    node = np.zeros(len(rows), np.int64)
+    while True:
+        inner = np.flatnonzero(tree.left[node] >= 0)
+        if not len(inner):
+            return node
+        _, goes_left = _step(tree, values, rows[inner], node[inner])
+        node[inner] = np.where(goes_left, tree.left[node[inner]], tree.right[node[inner]])
 
 
 def center_thresholds(tree: Tree, values: np.ndarray, rows: np.ndarray) -> None:
@@ -288,11 +312,10 @@ def center_thresholds(tree: Tree, values: np.ndarray, rows: np.ndarray) -> None:
         rows, node = rows[inner], node[inner]
         if not len(rows):
             break
-        x = values[rows, tree.feature[node]]
-        is_missing = np.isnan(x)
-        goes_left = np.where(is_missing, tree.default_left[node] == 1, x < tree.threshold[node])
-        np.maximum.at(highest, node[goes_left & ~is_missing], x[goes_left & ~is_missing])
-        np.minimum.at(lowest, node[~goes_left & ~is_missing], x[~goes_left & ~is_missing])
+        x, goes_left = _step(tree, values, rows, node)
+        is_there = ~np.isnan(x)
+        np.maximum.at(highest, node[goes_left & is_there], x[goes_left & is_there])
+        np.minimum.at(lowest, node[~goes_left & is_there], x[~goes_left & is_there])
         node = np.where(goes_left, tree.left[node], tree.right[node])
     between = np.isfinite(highest) & np.isfinite(lowest) & (tree.left >= 0)
     below, above = highest[between], lowest[between]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-catboost = pytest.importorskip("catboost")
+pytest.importorskip("catboost")
+
+import catboost
 
 import arboost
 from arboost.convert import from_catboost

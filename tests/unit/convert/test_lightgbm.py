@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-lgb = pytest.importorskip("lightgbm")
+pytest.importorskip("lightgbm")
+
+import lightgbm as lgb
 
 import arboost
 from arboost.convert import from_lightgbm
@@ -84,7 +86,9 @@ def test_categories_of_frames_keep_their_names():
 )
 def test_objectives(params, label):
     theirs = train(HOLES, label, **params)
-    np.testing.assert_allclose(from_lightgbm(theirs).inplace_predict(HOLES), theirs.predict(HOLES), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        from_lightgbm(theirs).inplace_predict(HOLES), theirs.predict(HOLES), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_estimators_files_and_explanations(tmp_path):

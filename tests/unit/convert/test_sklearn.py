@@ -34,7 +34,9 @@ def assert_equal(model, rows=X):
     return ours
 
 
-@pytest.mark.parametrize("family", ["tree.DecisionTree", "tree.ExtraTree", "ensemble.RandomForest", "ensemble.ExtraTrees"])
+@pytest.mark.parametrize(
+    "family", ["tree.DecisionTree", "tree.ExtraTree", "ensemble.RandomForest", "ensemble.ExtraTrees"]
+)
 def test_trees_and_forests(family):
     package, name = family.split(".")
     kinds = {kind: getattr(getattr(sklearn, package), f"{name}{kind}") for kind in ("Regressor", "Classifier")}

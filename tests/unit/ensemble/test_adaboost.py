@@ -86,9 +86,7 @@ def test_r2_is_druckers():
     """The weights of the members and rows, followed round by round; the median of the members."""
     model = AdaBoostRegressor(DecisionTreeRegressor(max_depth=2), n_estimators=6, learning_rate=0.7).fit(X, SCORE)
     share = np.full(len(X), 1 / len(X))
-    for member, weight, error in zip(
-        model.estimators_, model.estimator_weights_, model.estimator_errors_, strict=True
-    ):
+    for member, weight, error in zip(model.estimators_, model.estimator_weights_, model.estimator_errors_, strict=True):
         loss = np.abs(member.predict(X) - SCORE)
         loss /= loss.max()
         mean = (share * loss).sum()
