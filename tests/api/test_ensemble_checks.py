@@ -35,6 +35,7 @@ WEIGHTS = {
         AdaBoostClassifier(**FEW),
         GradientBoostingClassifier(**FEW),
         GradientBoostingRegressor(**FEW),
+        AdaBoostRegressor(**FEW),
     ]
 )
 def test_estimator(estimator, check):
@@ -42,7 +43,7 @@ def test_estimator(estimator, check):
 
 
 @parametrize_with_checks(
-    [RandomForestClassifier(**FEW), RandomForestRegressor(**FEW), AdaBoostRegressor(**FEW)],
+    [RandomForestClassifier(**FEW), RandomForestRegressor(**FEW)],
     expected_failed_checks=lambda estimator: WEIGHTS,
 )
 def test_estimator_that_draws_rows(estimator, check):

@@ -63,8 +63,11 @@ class TreeEnsemble(BaseEstimator):
         data = DMatrix(X, nthread=self.n_jobs, enable_categorical=self.enable_categorical)
         if not data.num_row():
             raise ValueError(f"Found array with 0 sample(s) (shape={data.num_row(), data.num_col()}): give it rows.")
-        if len(y) != data.num_row():
-            raise ValueError(f"Found input variables with inconsistent numbers of samples: {[data.num_row(), len(y)]}")
+        n_labels = len(np.asarray(y))
+        if n_labels != data.num_row():
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {[data.num_row(), n_labels]}"
+            )
         return data
 
     def _context(self) -> Context:
@@ -251,5 +254,5 @@ def row_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not np.isfinite(weight).all() or (weight < 0).any():
         raise ValueError("sample_weight must be finite and not negative.")
     if not weight.any():
-        raise ValueError("sample_weight is 0 for every row: there is nothing to learn from.")
+        raise ValueError("Sample weights must contain at least one non-zero number: there is nothing to learn from.")
     return weight

@@ -63,7 +63,9 @@ class _DecisionTree(TreeEnsemble):
 
     def make_builder(self, data: DMatrix, n_targets: int) -> TreeBuilder:
         """What grows trees under this estimator's limits."""
-        return TreeBuilder(self._context(), data, read_limits(self, data), n_targets)
+        return TreeBuilder(
+            self._context(), data, read_limits(self, data), n_targets, of_classes=isinstance(self, ClassLabels)
+        )
 
     def _key(self) -> int:
         return rng.make_key(self._seed(), 0)
@@ -209,7 +211,8 @@ class DecisionTreeClassifier(ClassLabels, ClassifierMixin, _DecisionTree):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most frequent class in each row's leaf."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
 
     def _facts(self) -> dict[str, Any]:
         return self._class_facts()

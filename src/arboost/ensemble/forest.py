@@ -103,7 +103,7 @@ class _Forest(TreeEnsemble):
         own = ctx if n_workers == 1 else Context(n_threads=1, seed=ctx.seed)
         idle: SimpleQueue[TreeBuilder] = SimpleQueue()
         for _ in range(n_workers):
-            idle.put(TreeBuilder(own, data, limits, n_targets, pages))
+            idle.put(TreeBuilder(own, data, limits, n_targets, pages, isinstance(self, ClassLabels)))
 
         def grow(number: int) -> _Member:
             builder = idle.get()
@@ -266,7 +266,8 @@ class RandomForestClassifier(ClassLabels, ClassifierMixin, _Forest):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class that the forest gives most."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
 
     def _facts(self) -> dict[str, Any]:
         return self._class_facts()

@@ -401,7 +401,8 @@ class GradientBoostingClassifier(ClassLabels, ClassifierMixin, _GradientBoosting
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        proba = self.predict_proba(X)
+        return self.classes_[proba.argmax(axis=1)]
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The most probable class after each round."""

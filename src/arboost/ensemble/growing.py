@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from arboost.kernels.dtypes import FEW_ROWS
 from arboost.levels.base import Rules
+from arboost.levels.histogram import AGAIN_ROWS
 from arboost.levels.quantize import QuantizedGradients, quantize
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.cuts import MAX_BIN_LIMIT
@@ -29,6 +31,7 @@ from arboost.tree.update import levels
 EXACT_ROWS = 10_000  # up to here every value is a candidate, and thresholds lie midway between two rows, ...
 EXACT_CELLS = 1 << 25  # ... if the values of all rows may be looked up in one array
 DEFAULT_BINS = 256
+_PURE = 1e-6  # a class of less share than this is rounding
 _SCALED_BITS = 6  # targets are scaled to about 2**5 .. 2**6: gains of 1e-6 are noise then, and so are smaller ones
 
 
@@ -106,6 +109,25 @@ class _Grower(HistogramGrower):
 
     min_split = 0.0
 
+    def search_on(self, one: float | None) -> None:
+        """Look at further features where those drawn do not part a node, if something could.
+
+        Far from the root most features of a node have one value, above all those that are 0 or 1. `one`: all targets
+        are 0 or this, so that means tell whether a node is pure.
+        """
+
+        def is_impure(ids: np.ndarray) -> np.ndarray:
+            if one is None:
+                return np.ones(len(ids), np.bool_)
+            share = self._histograms.node_means(ids) / one
+            return ((share > _PURE) & (share < 1.0 - _PURE)).any(axis=1)
+
+        self._histograms.worth_more = is_impure
+
+    def search_by_rows(self, few_rows: int) -> None:
+        """Search nodes of up to so many rows by these, without a histogram."""
+        self._histograms.few_rows = few_rows
+
     def _rules(self, gradients: QuantizedGradients) -> Rules:
         rules = super()._rules(gradients)
         if isinstance(gradients, VectorGradients):
@@ -131,6 +153,8 @@ class TreeBuilder:
         Columns of the targets; more than one are vectors in the leaves.
     pages
         The features as bins, if they have been made before: `make_pages`.
+    of_classes
+        Whether all targets are 0 or 1.
     """
 
     def __init__(
@@ -140,11 +164,15 @@ class TreeBuilder:
         limits: Limits,
         n_targets: int = 1,
         pages: Sequence[BinnedPage] | None = None,
+        of_classes: bool = False,
     ):
         self._ctx, self._limits, self.n_rows, self.n_targets = ctx, limits, data.num_row(), n_targets
         self._params = _tree_params(limits, data.num_col())
         pages = make_pages(ctx, data, limits, n_targets) if pages is None else pages
         self._grower = _Grower(ctx, pages, self._params, None, data.feature_names, n_targets if n_targets > 1 else 0)
+        if limits.n_features:  # looking at rows pays for more of them where fewer features are looked at
+            self._grower.search_by_rows(min(AGAIN_ROWS, FEW_ROWS * data.num_col() // limits.n_features))
+        self._of_classes = of_classes
         self._packed = np.empty((n_targets, self.n_rows), np.int64)
         self._values = _values(data) if limits.max_bin > self.n_rows else None
 
@@ -166,6 +194,7 @@ class TreeBuilder:
             )
         else:
             gradients = quantize(self._ctx, g[0], h, self._packed[0])
+        self._grower.search_on(scale if self._of_classes else None)
         sampled = None if len(chosen) == self.n_rows else chosen
         grown = self._grower.grow(gradients, sampled, key, partition_all=True)
         _rescale(grown.tree, scale, unit)

@@ -43,6 +43,7 @@ class LeafEncoder(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.no_validation = True
         tags.target_tags.required = not self.prefit
+        tags.transformer_tags.preserves_dtype = []
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
@@ -88,6 +89,13 @@ class LeafEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         names = [f"tree{t}_leaf{leaf}" for t, leaves in enumerate(self.leaves_) for leaf in leaves]
         return np.array(names, dtype=object)
+
+
+def _with_rows(X: Any) -> Any:
+    """The data in a form of which rows can be taken."""
+    if scipy.sparse.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "iloc") or isinstance(X, np.ndarray) else np.asarray(X)
 
 
 class LeafLogisticRegression(ClassLabels, ClassifierMixin, BaseEstimator):
@@ -141,7 +149,7 @@ class LeafLogisticRegression(ClassLabels, ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> "LeafLogisticRegression":
         """Fit the trees, then the regression on their leaves."""
         fitting.check_data(self, fitting.Rows(X, y))
-        codes = self._encode(y)
+        codes, X = self._encode(y), _with_rows(X)
         for_trees = for_regression = np.arange(len(codes))
         if self.tree_share != 1.0:
             seed = fitting.seed(self.random_state) or 0

@@ -30,6 +30,9 @@ class Features(Protocol):
     def write(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
         """Masks of the nodes `ids`, one row of `out` each."""
 
+    def write_next(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray, turn: int) -> bool:
+        """Masks of as many features as `write` has drawn, the next ones that it would have; False: none are left."""
+
 
 class Rules(NamedTuple):
     """What says how good a split is, and when to stop."""

@@ -28,27 +28,29 @@ class ColumnSampler:
         """The tree's features as a uint8 mask of one row."""
         return self._tree_mask
 
-    def write_allowed(self, nodes: np.ndarray, evals: np.ndarray, out: np.ndarray) -> None:
-        """Masks of the nodes in `evals`, one row each."""
+    def write_allowed(self, nodes: np.ndarray, evals: np.ndarray, out: np.ndarray, turn: int = 0) -> bool:
+        """Masks of the nodes in `evals`, one row each; `turn` > 0: what later turns of the draw give, if anything."""
         depths = nodes["depth"][evals]
         n_nodes = max(1, _DRAWS_AT_A_TIME // self._n_features)
         for depth in np.unique(depths).tolist():
             at = np.flatnonzero(depths == depth)
             for first in range(0, len(at), n_nodes):
                 rows = at[first : first + n_nodes]
-                out[rows] = self._masks(depth, evals[rows])
+                out[rows] = self._masks(depth, evals[rows], turn)
+        return bool(out[: len(evals)].any())
 
-    def _masks(self, depth: int, nodes: np.ndarray) -> np.ndarray:
+    def _masks(self, depth: int, nodes: np.ndarray, turn: int) -> np.ndarray:
         """Masks of some nodes of one level, (n, n_features) uint8: the draws of `rng.choose`, all at once."""
         if depth not in self._of_level:
             self._of_level[depth] = self._draw(self._of_tree, self._by_level, rng.LEVEL_COLUMNS, depth)
         features = self._of_level[depth]
         if self._by_node == 1.0:
-            return np.tile(self._mask(features), (len(nodes), 1))
+            return np.tile(self._mask(features[: 0 if turn else None]), (len(nodes), 1))
         draws = rng.uniform_of_keys(rng.make_keys(rng.make_key(self._key, rng.NODE_COLUMNS), nodes), features)
         if self._weights is not None:
             draws = rng.by_weight(draws, self._weights[features])
-        chosen = np.argsort(draws, axis=1, kind="stable")[:, : self._count(len(features), self._by_node)]
+        n = self._count(len(features), self._by_node)
+        chosen = np.argsort(draws, axis=1, kind="stable")[:, turn * n : (turn + 1) * n]
         masks = np.zeros((len(nodes), self._n_features), np.uint8)
         np.put_along_axis(masks, features[chosen], np.uint8(1), axis=1)
         return masks
