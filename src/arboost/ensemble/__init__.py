@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from arboost.ensemble.adaboost import AdaBoostClassifier, AdaBoostRegressor
     from arboost.ensemble.decision_tree import DecisionTreeClassifier, DecisionTreeRegressor
-    from arboost.ensemble.forest import RandomForestClassifier, RandomForestRegressor
+    from arboost.ensemble.forest import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from arboost.ensemble.gradient_boosting import GradientBoostingClassifier, GradientBoostingRegressor
     from arboost.ensemble.leaves import LeafEncoder, LeafLogisticRegression
 
@@ -18,6 +23,8 @@ _LAZY = {
     "AdaBoostRegressor": "adaboost",
     "DecisionTreeClassifier": "decision_tree",
     "DecisionTreeRegressor": "decision_tree",
+    "ExtraTreesClassifier": "forest",
+    "ExtraTreesRegressor": "forest",
     "GradientBoostingClassifier": "gradient_boosting",
     "GradientBoostingRegressor": "gradient_boosting",
     "LeafEncoder": "leaves",
@@ -31,6 +38,8 @@ __all__ = [
     "AdaBoostRegressor",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
     "LeafEncoder",

@@ -7,6 +7,7 @@ out the same. Rows that a tree has not seen are its out-of-bag rows, and validat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,7 @@ class _Forest(TreeEnsemble):
     oob_score: bool | Callable
     max_samples: int | float | None
     random_state: Any
+    _extra = False  # whether thresholds are drawn
 
     def _fit_trees(self, data: DMatrix, task: Task, weight: np.ndarray) -> np.ndarray | None:
         """Grow all trees; returns the mean out-of-bag prediction, (n, K) float64 with NaN, where it is asked for."""
@@ -97,7 +99,7 @@ class _Forest(TreeEnsemble):
     def _grow_all(self, data: DMatrix, task: Task, weight: np.ndarray, n_trees: int, n_drawn: int) -> Iterator[_Member]:
         """All trees, in order: side by side in threads, each with one of its own; a few trees share the threads."""
         ctx, n_targets = self._context(), len(task.targets)
-        limits = read_limits(self, data, DEFAULT_BINS)
+        limits = replace(read_limits(self, data, DEFAULT_BINS), extra=self._extra)
         pages = make_pages(ctx, data, limits, n_targets)
         n_workers = min(ctx.n_threads, n_trees)
         own = ctx if n_workers == 1 else Context(n_threads=1, seed=ctx.seed)
@@ -352,3 +354,146 @@ min_impurity_decrease, bootstrap, max_samples, max_bin, random_state, n_jobs, en
     def predict(self, X: Any) -> np.ndarray:
         """The mean of the trees, (n,) or (n, n_targets)."""
         return self._margin(X).astype(np.float64)
+
+
+class ExtraTreesClassifier(RandomForestClassifier):
+    """Extremely randomised trees for two classes (Geurts, Ernst and Wehenkel 2006): thresholds are drawn too.
+
+    At every node each feature drawn gets one threshold, drawn among the bins that the node has, and the best of these
+    splits is taken. Three classes or more are refused by name: trees with vectors in their leaves draw no thresholds.
+
+    Parameters
+    ----------
+    bootstrap : bool, default False
+        Whether every tree sees its own draw of rows; else all see all rows.
+    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
+max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, voting, class_weight, max_bin, random_state, n_jobs, \
+enable_categorical :
+        As of `RandomForestClassifier`; categories are refused.
+    """
+
+    _extra = True
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = False,
+        oob_score: bool | Callable = False,
+        max_samples: int | float | None = None,
+        voting: str = "soft",
+        class_weight: dict[Any, float] | str | None = None,
+        max_bin: int = DEFAULT_BINS,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        enable_categorical: bool = False,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            criterion=criterion,
+            max_depth=max_depth,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
+            max_features=max_features,
+            max_leaf_nodes=max_leaf_nodes,
+            min_impurity_decrease=min_impurity_decrease,
+            bootstrap=bootstrap,
+            oob_score=oob_score,
+            max_samples=max_samples,
+            voting=voting,
+            class_weight=class_weight,
+            max_bin=max_bin,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            enable_categorical=enable_categorical,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _encode(self, y: Any) -> np.ndarray:
+        codes = super()._encode(y)
+        if self.n_classes_ > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is multiclass ({self.n_classes_} "
+                "classes): use RandomForestClassifier."
+            )
+        return codes
+
+
+class ExtraTreesRegressor(RandomForestRegressor):
+    """Extremely randomised trees for regression of one target (Geurts, Ernst and Wehenkel 2006): thresholds are drawn.
+
+    Parameters
+    ----------
+    bootstrap : bool, default False
+        Whether every tree sees its own draw of rows; else all see all rows.
+    n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
+max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, max_bin, random_state, n_jobs, enable_categorical :
+        As of `RandomForestRegressor`; categories are refused.
+    """
+
+    _extra = True
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = False,
+        oob_score: bool | Callable = False,
+        max_samples: int | float | None = None,
+        max_bin: int = DEFAULT_BINS,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        enable_categorical: bool = False,
+    ) -> None:
+        super().__init__(
+            n_estimators=n_estimators,
+            criterion=criterion,
+            max_depth=max_depth,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
+            max_features=max_features,
+            max_leaf_nodes=max_leaf_nodes,
+            min_impurity_decrease=min_impurity_decrease,
+            bootstrap=bootstrap,
+            oob_score=oob_score,
+            max_samples=max_samples,
+            max_bin=max_bin,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            enable_categorical=enable_categorical,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ExtraTreesRegressor":
+        """Grow the forest."""
+        fitting.check_y(self, y)
+        if regression_targets(y).ndim != 1:
+            raise ValueError("ExtraTreesRegressor takes one target; several are for RandomForestRegressor.")
+        super().fit(X, y, sample_weight)
+        return self

@@ -47,6 +47,7 @@ class Limits:
     min_decrease: float = 0.0  # of the impurity, as scikit-learn counts it
     n_features: int = 0  # drawn for every node; 0: all
     max_bin: int = DEFAULT_BINS
+    extra: bool = False  # whether one candidate of every feature is drawn, instead of looking at all
 
 
 def read_limits(estimator: Any, data: DMatrix, default_bins: int | None = None) -> Limits:
@@ -229,6 +230,7 @@ def _tree_params(limits: Limits, n_features: int) -> TreeParams:
         "max_leaves": limits.max_leaves,
         "grow_policy": "lossguide" if limits.max_leaves else "depthwise",
         "max_bin": limits.max_bin,
+        "extra_trees": limits.extra,
         # so many features, however the engine rounds their share
         "colsample_bynode": 1.0 if n_drawn == n_features else (n_drawn + 0.5) / n_features,
     }

@@ -9,6 +9,7 @@ KINDS = {
     "rank": "ranking",
     "shap": "contributions of features (SHAP)",
     "survival": "survival analysis",
+    "symmetric": "symmetric trees",
     "text": "files of text",
     "update": "updating trees",
     "vector": "trees with several targets",
@@ -26,6 +27,7 @@ _KIND_OF_MODULE = {
     "shap": "shap",
     "summary": "approx",
     "survival": "survival",
+    "symmetric": "symmetric",
     "text": "text",
 }
 

@@ -8,6 +8,7 @@ the default. `used_by` says which booster, objective or metric reads a parameter
 
 import math
 
+from arboost.params.extensions import EXTENSIONS
 from arboost.params.spec import Param
 
 OBJECTIVES = (
@@ -147,8 +148,9 @@ _TREE = (
         "grow_policy",
         str,
         "depthwise",
-        "Which node is split next: the nearest to the root, or the one with the largest gain.",
-        choices=("depthwise", "lossguide"),
+        "Which node is split next: the nearest to the root, or the one with the largest gain; or `symmetric`: all of a "
+        "level by one condition, as CatBoost's trees (not in XGBoost, which reads such models).",
+        choices=("depthwise", "lossguide", "symmetric"),
     ),
     Param("subsample", float, 1.0, "Fraction of the rows drawn anew for every tree.", lower=0, upper=1),
     Param(
@@ -156,8 +158,9 @@ _TREE = (
         str,
         "uniform",
         "How rows are drawn: all alike, or in proportion to sqrt(g^2 + lambda h^2), which allows for a smaller "
-        "`subsample` (0.1 and more).",
-        choices=("uniform", "gradient_based"),
+        "`subsample` (0.1 and more); or `goss` (LightGBM's): all rows with the largest gradients, and a random part of "
+        "the others, re-weighted (not in XGBoost).",
+        choices=("uniform", "gradient_based", "goss"),
     ),
     Param("colsample_bytree", float, 1.0, "Fraction of the features drawn for a tree.", lower=0, upper=1),
     Param("colsample_bylevel", float, 1.0, "Fraction of the tree's features drawn for a level.", lower=0, upper=1),
@@ -552,7 +555,8 @@ _SURVIVAL = (
 )
 
 PARAMS: dict[str, Param] = {
-    param.name: param for param in _GENERAL + _TREE + _LEARNER + _LOSS + _DART + _LINEAR + _RANKING + _SURVIVAL
+    param.name: param
+    for param in _GENERAL + _TREE + EXTENSIONS + _LEARNER + _LOSS + _DART + _LINEAR + _RANKING + _SURVIVAL
 }
 
 ALIASES: dict[str, str] = {alias: param.name for param in PARAMS.values() for alias in param.aliases}
@@ -602,7 +606,6 @@ HINTS = {
     "depth": 'use "max_depth"',
     "min_sum_hessian_in_leaf": 'use "min_child_weight"',
     "min_gain_to_split": 'use "gamma"',
-    "min_data_in_leaf": 'use "min_child_weight"',
     "lambda_l1": 'use "reg_alpha"',
     "lambda_l2": 'use "reg_lambda"',
     "l2_leaf_reg": 'use "reg_lambda"',
