@@ -12,6 +12,8 @@ from arboost.ensemble import (
     AdaBoostRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     LeafEncoder,
@@ -36,6 +38,8 @@ WEIGHTS = {
         GradientBoostingClassifier(**FEW),
         GradientBoostingRegressor(**FEW),
         AdaBoostRegressor(**FEW),
+        ExtraTreesRegressor(max_depth=3, **FEW),
+        ExtraTreesClassifier(max_depth=3, **FEW),
     ]
 )
 def test_estimator(estimator, check):

@@ -10,6 +10,7 @@ pytest.importorskip("sklearn", minversion="1.6")
 from arboost.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
+    ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     RandomForestClassifier,
@@ -23,9 +24,10 @@ SCORE = np.nan_to_num(X[:, 0]) + np.nan_to_num(X[:, 1]) ** 2 + 0.1 * RNG.normal(
 THREE = np.digitize(SCORE, [0, 1.5])
 
 CASES = [
-    (RandomForestRegressor, {"n_estimators": 5, "oob_score": True}, SCORE),
+    (RandomForestRegressor, {"n_estimators": 15, "max_depth": 6, "oob_score": True}, SCORE),
     (RandomForestClassifier, {"n_estimators": 5, "max_features": 2}, SCORE > 1),
     (RandomForestClassifier, {"n_estimators": 3, "max_leaf_nodes": 200}, THREE),
+    (ExtraTreesRegressor, {"n_estimators": 3, "max_features": 2}, SCORE),
     (AdaBoostClassifier, {"n_estimators": 4}, THREE),
     (AdaBoostRegressor, {"n_estimators": 4}, SCORE),
     (GradientBoostingRegressor, {"n_estimators": 3, "loss": "huber", "subsample": 0.5}, SCORE),

@@ -49,10 +49,11 @@ class TreeEnsemble(BaseEstimator):
         return hasattr(self, "_Booster")
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + cards.estimator_card(self)
+        return super()._repr_html_inner() + (cards.estimator_card(self) if hasattr(self, "_Booster") else "")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        return cards.with_card(self, super()._repr_mimebundle_(**kwargs))
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return cards.with_card(self, bundle) if hasattr(self, "_Booster") else bundle
 
     # ---- what fit is given ----
 

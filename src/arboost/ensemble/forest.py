@@ -6,8 +6,8 @@ out the same. Rows that a tree has not seen are its out-of-bag rows, and validat
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
 from dataclasses import replace
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -121,7 +121,7 @@ class _Grower(HistogramGrower):
             if one is None:
                 return np.ones(len(ids), np.bool_)
             share = self._histograms.node_means(ids) / one
-            return ((share > _PURE) & (share < 1.0 - _PURE)).any(axis=1)
+            return np.any((share > _PURE) & (share < 1.0 - _PURE), axis=1, keepdims=True)[:, 0]
 
         self._histograms.worth_more = is_impure
 

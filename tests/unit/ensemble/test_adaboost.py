@@ -64,6 +64,7 @@ def test_any_estimator_may_be_a_member():
     np.testing.assert_allclose(linear.predict_proba(X).sum(axis=1), 1)
     with pytest.raises(arboost.core.XGBoostError, match="no sum of trees"):
         linear.get_booster()
+    assert "AdaBoostClassifier" in linear._repr_html_()
     assert AdaBoostRegressor(Ridge(), n_estimators=3).fit(X, SCORE).score(X, SCORE) > 0.3
 
 

@@ -10,7 +10,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import balanced_accuracy_score
 
 import arboost
-from arboost.ensemble import DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor
+from arboost.ensemble import (
+    DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from arboost.ensemble.forest import bag_counts
 
 CANCER = load_breast_cancer(return_X_y=True)
@@ -50,7 +56,8 @@ def test_probabilities_are_means_of_the_trees(data, voting):
 
 def test_out_of_bag_rows_are_predicted_by_the_trees_that_have_not_seen_them():
     X, y = DIABETES
-    forest = RandomForestRegressor(n_estimators=10, max_depth=5, oob_score=True, random_state=4).fit(X, y)
+    with pytest.warns(UserWarning, match="do not have OOB scores"):
+        forest = RandomForestRegressor(n_estimators=10, max_depth=5, oob_score=True, random_state=4).fit(X, y)
     sums, counts = np.zeros(len(y)), np.zeros(len(y))
     for number in range(10):
         key = arboost.runtime.rng.make_key(4, number)
@@ -98,6 +105,38 @@ def test_accuracy_is_scikit_learns():
         assert ours > known - 0.02
 
 
+def test_extra_trees_draw_their_thresholds():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 10)).astype(np.float32)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.2 * rng.normal(size=3000)
+    for kind, theirs, target in (
+        (ExtraTreesRegressor, sklearn.ensemble.ExtraTreesRegressor, y),
+        (ExtraTreesClassifier, sklearn.ensemble.ExtraTreesClassifier, (y > 1).astype(int)),
+    ):
+        ours = kind(n_estimators=30).fit(X[:2000], target[:2000])
+        known = theirs(30, random_state=0, n_jobs=2).fit(X[:2000], target[:2000]).score(X[2000:], target[2000:])
+        assert ours.score(X[2000:], target[2000:]) > known - 0.03
+        assert ours.score(X[:2000], target[:2000]) > 0.99  # all trees see all rows, and grow until leaves are pure
+    one = ExtraTreesRegressor(n_estimators=20, max_features=None, max_depth=1).fit(X, y)
+    assert len({(int(t.feature[0]), float(t.threshold[0])) for t in one._trees}) > 10
+    with pytest.raises(ValueError, match="multiclass"):
+        ExtraTreesClassifier().fit(*IRIS)
+    with pytest.raises(ValueError, match="one target"):
+        ExtraTreesRegressor().fit(X, np.column_stack([y, y]))
+
+
+def test_features_of_one_value_are_passed_over():
+    """Of 40 features a node sees 2, and most are constant in it: it goes on until one parts it."""
+    rng = np.random.default_rng(3)
+    X = np.zeros((600, 40), np.float32)
+    X[np.arange(600), rng.integers(0, 38, 600)] = 1
+    X[:, 38:] = rng.normal(size=(600, 2))
+    for n_classes in (2, 3):
+        y = rng.integers(0, n_classes, 600)
+        forest = RandomForestClassifier(n_estimators=5, max_features=2, bootstrap=False).fit(X, y)
+        np.testing.assert_array_equal(forest.predict(X), y)  # two continuous features tell all rows apart
+
+
 def test_without_bootstrap_and_draws_all_trees_are_one():
     X, y = DIABETES
     forest = RandomForestRegressor(n_estimators=3, bootstrap=False, max_depth=4, max_bin=1000).fit(X, y)
@@ -108,7 +147,7 @@ def test_without_bootstrap_and_draws_all_trees_are_one():
 def test_several_targets_at_once():
     X, y = DIABETES
     both = np.column_stack([y, -2 * y])
-    forest = RandomForestRegressor(n_estimators=10, oob_score=True).fit(X, both)
+    forest = RandomForestRegressor(n_estimators=25, oob_score=True).fit(X, both)
     np.testing.assert_allclose(forest.predict(X)[:, 1], -2 * forest.predict(X)[:, 0], rtol=1e-4)
     assert forest.oob_prediction_.shape == both.shape
 
