@@ -36,6 +36,10 @@ _LEAST_ERROR = 1e-10  # a member without an error gets the weight of one with th
 _ROWS = 0  # what a key is for
 
 
+class NoBoosterError(XGBoostError, AttributeError):
+    """The members are no trees of ours; properties that need trees are then absent."""
+
+
 class _Learned(NamedTuple):
     """A member and its predictions for all training rows: class codes, or numbers."""
 
@@ -121,7 +125,7 @@ class _AdaBoost(TreeEnsemble):
         """The model as a Booster, if its members are trees of ours."""
         if self.__sklearn_is_fitted__() and not hasattr(self, "_Booster"):
             kind = type(self.estimators_[0]).__name__
-            raise XGBoostError(f"A model of {kind} is no sum of trees, so there is no Booster of it: use pickle.")
+            raise NoBoosterError(f"A model of {kind} is no sum of trees, so there is no Booster of it: use pickle.")
         return super().get_booster()
 
     @property
