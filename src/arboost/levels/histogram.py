@@ -173,7 +173,10 @@ class HistogramEngine:
         opened = self._opened[: int(counts[nodes.OPENED])].copy()
         if self.worth_more is None or not self._features.differ or not (self._one_page and self._alone):
             return opened
-        return np.sort(np.concatenate([opened, *self._search_again(self._evals[:n_evals].copy(), self.worth_more)]))
+        evals = self._evals[:n_evals].copy()
+        useless = (self._allowed[:n_evals] != 0) & (self._best["score"][:n_evals] <= 0)
+        self._features.pass_over(self.nodes, evals, useless)
+        return np.sort(np.concatenate([opened, *self._search_again(evals, self.worth_more)]))
 
     def _search_again(self, tried: np.ndarray, worth_more: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
         """Search nodes that none of their features has parted on the next ones drawn, while some are left.

@@ -17,6 +17,7 @@ class ColumnSampler:
         self._key = key
         self._of_tree = self._draw(np.arange(n_features), self._by_tree, rng.TREE_COLUMNS, 0)
         self._of_level: dict[int, np.ndarray] = {}
+        self._useless: np.ndarray | None = None  # (n_nodes, n_features / 8): bits of features passed over below a node
         self._tree_mask = self._mask(self._of_tree)[None, :]
 
     @property
@@ -36,10 +37,20 @@ class ColumnSampler:
             at = np.flatnonzero(depths == depth)
             for first in range(0, len(at), n_nodes):
                 rows = at[first : first + n_nodes]
-                out[rows] = self._masks(depth, evals[rows], turn)
+                out[rows] = self._masks(depth, evals[rows], nodes["parent"][evals[rows]], turn)
         return bool(out[: len(evals)].any())
 
-    def _masks(self, depth: int, nodes: np.ndarray, turn: int) -> np.ndarray:
+    def pass_over(self, nodes: np.ndarray, evals: np.ndarray, useless: np.ndarray) -> None:
+        """Leave features, (n, n_features) bool, out of the draws below the nodes in `evals`, with those above them."""
+        width = (self._n_features + 7) // 8
+        known = np.zeros((0, width), np.uint8) if self._useless is None else self._useless
+        if len(known) < len(nodes):
+            known = np.concatenate([known, np.zeros((len(nodes) - len(known), width), np.uint8)])
+        inherited = np.where(evals[:, None] > 0, known[nodes["parent"][evals]], np.uint8(0))
+        known[evals] = inherited | np.packbits(useless, axis=1)
+        self._useless = known
+
+    def _masks(self, depth: int, nodes: np.ndarray, parents: np.ndarray, turn: int) -> np.ndarray:
         """Masks of some nodes of one level, (n, n_features) uint8: the draws of `rng.choose`, all at once."""
         if depth not in self._of_level:
             self._of_level[depth] = self._draw(self._of_tree, self._by_level, rng.LEVEL_COLUMNS, depth)
@@ -49,6 +60,9 @@ class ColumnSampler:
         draws = rng.uniform_of_keys(rng.make_keys(rng.make_key(self._key, rng.NODE_COLUMNS), nodes), features)
         if self._weights is not None:
             draws = rng.by_weight(draws, self._weights[features])
+        if self._useless is not None and nodes[0] > 0:
+            passed = np.unpackbits(self._useless[parents], axis=1, count=self._n_features)[:, features]
+            draws[passed.astype(np.bool_)] = np.inf
         n = self._count(len(features), self._by_node)
         chosen = np.argsort(draws, axis=1, kind="stable")[:, turn * n : (turn + 1) * n]
         masks = np.zeros((len(nodes), self._n_features), np.uint8)

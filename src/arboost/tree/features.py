@@ -27,6 +27,10 @@ class TreeFeatures:
             out[: len(ids)] = self._columns.allowed()
         self._constrain(nodes, ids, out)
 
+    def pass_over(self, nodes: np.ndarray, ids: np.ndarray, useless: np.ndarray) -> None:
+        """Leave features that cannot part the nodes `ids` out of the draws below them."""
+        self._columns.pass_over(nodes, ids, useless)
+
     def write_next(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray, turn: int) -> bool:
         """Masks of the features that come next in the draws of the nodes `ids`; False if there are none."""
         found = self._columns.per_node and self._columns.write_allowed(nodes, ids, out, turn)

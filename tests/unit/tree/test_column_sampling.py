@@ -110,3 +110,20 @@ def test_later_turns_draw_the_rest():
     assert not sampler.write_allowed(nodes, evals, np.zeros((50, 30), np.uint8), 5)
     by_level = ColumnSampler((1.0, 0.5, 1.0), 30, None, 5)
     assert not by_level.write_allowed(nodes, evals, np.zeros((50, 30), np.uint8), 1)
+
+
+def test_features_passed_over_are_drawn_last_below():
+    """What cannot part a node is inherited by its children, and theirs; other branches go on drawing it."""
+    nodes, _ = make_nodes([0, 1, 1, 2, 2])
+    nodes["parent"] = [-1, 0, 0, 1, 1]
+    sampler = ColumnSampler((1.0, 1.0, 0.2), 10, None, 5)
+    useless = np.zeros((1, 10), bool)
+    useless[0, :5] = True
+    sampler.pass_over(nodes, np.array([0], np.int32), useless)
+    useless[0, :5], useless[0, 5:8] = False, True
+    sampler.pass_over(nodes, np.array([1], np.int32), useless)
+    out = np.zeros((2, 10), np.uint8)
+    sampler.write_allowed(nodes, np.array([2, 3], np.int32), out)
+    assert out.sum(axis=1).tolist() == [2, 2]
+    assert not out[0, :5].any()
+    assert out[1].tolist() == [0] * 8 + [1, 1]
