@@ -44,6 +44,7 @@ SCRIPTS = {
     "cache_aware.py": ["--small", "2000", "--large", "20000", "--entries", "100000"],
     "train_multi.py": ["--rows", "2000", "--rounds", "2", "--class-rows", "5000", "--class-rounds", "2"],
     "extmem.py": ["--rows", "20000", "--features", "8", "--rounds", "2", "--parts", "4"],
+    "forest.py": ["--rows", "2000", "--trees", "4", "--sets", "dense"],
     "train_ranking.py": ["--rows", "5000", "--rounds", "5", "--skip", "accuracy"],
     "train_dask.py": ["--rows", "20000", "--rounds", "3", "--workers", "1,2"],
     "accuracy.py": ["--rows", "1000", "--rounds", "5", "--seeds", "2", "--sets", "bike_sharing,adult,letter"],

@@ -117,6 +117,22 @@ def check_data(estimator: Any, rows: Rows) -> None:
         raise ValueError(f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required.")
 
 
+def check_width(estimator: Any, X: Any) -> None:
+    """The wrong number of dimensions or columns, in scikit-learn's words and XGBoost's."""
+    shape: tuple = getattr(X, "shape", ())
+    n_features = estimator.n_features_in_
+    if len(shape) == 1 and n_features != 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array of {shape[0]} values instead. Reshape your data: X.reshape(-1, 1) "
+            "if it has one feature, X.reshape(1, -1) if it is one row."
+        )
+    if len(shape) == 2 and shape[1] != n_features:
+        raise ValueError(
+            f"X has {shape[1]} features, but {type(estimator).__name__} is expecting {n_features} features as "
+            f"input. Feature shape mismatch, expected: {n_features}, got {shape[1]}"
+        )
+
+
 def split_qid(X: Any) -> tuple[Any, Any]:
     """(X without its column `qid`, that column), or (X, None)."""
     if not hasattr(X, "columns") or "qid" not in list(X.columns):

@@ -413,18 +413,7 @@ class XGBModel(BaseEstimator):
         )
 
     def _check_width(self, X: Any) -> None:
-        """The wrong number of dimensions or columns, in scikit-learn's words and XGBoost's."""
-        shape: tuple = getattr(X, "shape", ())
-        if len(shape) == 1 and self.n_features_in_ != 1:
-            raise ValueError(
-                f"Expected 2D array, got 1D array of {shape[0]} values instead. Reshape your data: X.reshape(-1, 1) "
-                "if it has one feature, X.reshape(1, -1) if it is one row."
-            )
-        if len(shape) == 2 and shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                f"input. Feature shape mismatch, expected: {self.n_features_in_}, got {shape[1]}"
-            )
+        fitting.check_width(self, X)
 
     def _rounds(self, iteration_range: tuple[int, int] | None) -> tuple[int, int]:
         """The given rounds; if none, those up to the best one."""

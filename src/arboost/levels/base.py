@@ -30,6 +30,12 @@ class Features(Protocol):
     def write(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
         """Masks of the nodes `ids`, one row of `out` each."""
 
+    def pass_over(self, nodes: np.ndarray, ids: np.ndarray, useless: np.ndarray) -> None:
+        """Remember features, (n, n_features) bool, that cannot part the nodes `ids`: no draw below them has these."""
+
+    def write_next(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray, turn: int) -> bool:
+        """Masks of as many features as `write` has drawn, the next ones that it would have; False: none are left."""
+
 
 class TreeKind(NamedTuple):
     """What must be known of trees before the first one grows: what is not asked for is not compiled."""

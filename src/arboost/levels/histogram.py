@@ -4,17 +4,17 @@ Threads stay in compiled code for a whole tree and take orders (kernels/cpu/grow
 them, all steps of a level are one order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from arboost.kernels.cpu.grow import arrays, level, nodes, paged, partition, routes
-from arboost.kernels.dtypes import BUILD, CANDIDATE, FEW_ROWS, NODE, PIECE
+from arboost.kernels.dtypes import BUILD, BY_ROWS, CANDIDATE, FEW_ROWS, NODE, PIECE
 from arboost.levels.base import NO_IDS, Features, Finished, Rules, TreeKind, Walk
 from arboost.levels.buffers import HistogramStore
 from arboost.levels.bundled import BundledColumns
 from arboost.levels.finish import finish_nodes
-from arboost.levels.quantize import QuantizedGradients
+from arboost.levels.quantize import FEWER_ROWS, QuantizedGradients
 from arboost.levels.rowsets import RowSets, join_rows
 from arboost.levels.special import SpecialSearch
 from arboost.levels.vectors import VectorGradients, VectorSums, weight_arrays
@@ -28,6 +28,7 @@ TEAM_SLOTS = 20_000  # histogram slots to scan that are
 TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
 PLAIN_TREES = TreeKind()
 _WALK_GRAIN = 8192
+AGAIN_ROWS = FEWER_ROWS  # up to so many rows a node is searched once more: their packed sums cannot overflow
 
 
 class HistogramEngine:
@@ -78,6 +79,8 @@ class HistogramEngine:
         self._team = Team(ctx.n_threads, level.carry_out if self._one_page else paged.carry_out)
         self.nodes = np.zeros(256, NODE)
         self._sampled: np.ndarray | None = None
+        self.few_rows = FEW_ROWS  # up to so many rows a node is searched by these, without a histogram
+        self.worth_more: Callable[[np.ndarray], np.ndarray] | None = None
         self._make_search_arrays(64)
 
     def set_category_limits(self, max_cat_to_onehot: int, max_cat_threshold: int) -> None:
@@ -135,7 +138,7 @@ class HistogramEngine:
 
     def _make_limits(self, rules: Rules) -> np.ndarray:
         """kernels/cpu/grow/nodes.py's limits: rows may be counted only where they are all here, and known."""
-        by_rows = (2, FEW_ROWS, 1) if self._alone and self._one_page else (0, nodes.NEVER, 0)
+        by_rows = (2, self.few_rows, 1) if self._alone and self._one_page else (0, nodes.NEVER, 0)
         if self._symmetric:  # a node of one row stays in its level, and a level is searched by bins
             by_rows = (0, nodes.NEVER, by_rows[2])
         return np.array([rules.max_depth, rules.least_h, *by_rows], np.int64)
@@ -170,7 +173,41 @@ class HistogramEngine:
                 n_masks = min(1, n_evals) if self._symmetric else n_evals
                 self._features.write(self.nodes, self._evals[:n_masks], self._allowed)
             self._team.order(level.FIND, self._args, n_evals * n_slots < TEAM_SLOTS)
-        return self._opened[: int(counts[nodes.OPENED])].copy()
+        opened = self._opened[: int(counts[nodes.OPENED])].copy()
+        if self.worth_more is None or not self._features.differ or not (self._one_page and self._alone):
+            return opened
+        evals = self._evals[:n_evals].copy()
+        useless = (self._allowed[:n_evals] != 0) & (self._best["score"][:n_evals] <= 0)
+        self._features.pass_over(self.nodes, evals, useless)
+        return np.sort(np.concatenate([opened, *self._search_again(evals, self.worth_more)]))
+
+    def _search_again(self, tried: np.ndarray, worth_more: Callable[[np.ndarray], np.ndarray]) -> Iterator[np.ndarray]:
+        """Search nodes that none of their features has parted on the next ones drawn, while some are left.
+
+        `worth_more` tells which nodes can be parted at all. Histograms are gone: rows are looked at.
+        """
+        counts, turn = self._store.counts, 0
+        while True:
+            turn += 1
+            tried = tried[self.nodes["feature"][tried] < 0]
+            tried = tried[self.nodes["stop"][tried] - self.nodes["start"][tried] <= AGAIN_ROWS]
+            tried = tried[worth_more(tried)] if turn == 1 else tried
+            n = len(tried)
+            if not n or not self._features.write_next(self.nodes, tried, self._allowed, turn):
+                return
+            self.nodes["hist"][tried] = BY_ROWS
+            self._evals[:n] = tried
+            counts[[nodes.EVALS, nodes.BY_ROWS_EVALS]] = n
+            counts[[nodes.SUBTRACTS, nodes.BUILDS]] = 0
+            self._team.order(level.FIND, self._args, n * self._row_updates * FEW_ROWS < TEAM_UPDATES)
+            yield self._opened[: int(counts[nodes.OPENED])].copy()
+
+    def node_means(self, ids: np.ndarray) -> np.ndarray:
+        """(n, K) what nodes of the growing tree would weigh as leaves, without penalties."""
+        if self._vectors is not None:
+            return self._vectors.means(ids)
+        gradients, found = self._gradients, self.nodes[ids]
+        return (-found["g"] * gradients.g_unit / (found["h"] * gradients.h_unit))[:, None]
 
     def _visit_pages(self, n_batch: int, few_rows: bool) -> None:
         """Split and build, page by page; of pages on disk only what the level looks at is read."""

@@ -78,6 +78,11 @@ class VectorSums:
         self._sums[0] = gradients.totals(ctx, rows)
         return int(self._sums[0, 1::2].sum())
 
+    def means(self, ids: np.ndarray) -> np.ndarray:
+        """(n, K) minus the gradients over the hessians of nodes."""
+        sums = self._sums[ids].reshape(len(ids), self.n_targets, 2) * self._units
+        return -sums[:, :, 0] / sums[:, :, 1]
+
     def arrays(self, n_nodes: int) -> tuple:
         """What the kernels call extra, with room for so many nodes."""
         n_more = n_nodes - len(self._sums)

@@ -28,6 +28,11 @@ def make_key(seed: int, *where: int) -> int:
     return key
 
 
+def make_keys(key: int, parts: np.ndarray) -> np.ndarray:
+    """make_key(seed, *where, part) for many parts at once, `key` being make_key(seed, *where): uint64."""
+    return mix(np.uint64(key) ^ mix(parts.astype(np.uint64)))
+
+
 def _mix_int(x: int) -> int:
     """`mix` of one Python integer, without the cost of NumPy scalars."""
     x = (x + 0x9E3779B97F4A7C15) & _MASK
@@ -38,7 +43,15 @@ def _mix_int(x: int) -> int:
 
 def uniform(key: int, ids: np.ndarray) -> np.ndarray:
     """A float64 in (0, 1) for each id."""
-    bits = mix(np.uint64(key) ^ mix(ids.astype(np.uint64)))
+    return _unit(mix(np.uint64(key) ^ mix(ids.astype(np.uint64))))
+
+
+def uniform_of_keys(keys: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """(n_keys, n_ids): `uniform` of each key."""
+    return _unit(mix(keys[:, None] ^ mix(ids.astype(np.uint64))))
+
+
+def _unit(bits: np.ndarray) -> np.ndarray:
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
@@ -49,6 +62,11 @@ def choose(key: int, ids: np.ndarray, n: int, weights: np.ndarray | None = None)
     """
     draws = uniform(key, ids)
     if weights is not None:
-        with np.errstate(divide="ignore"):
-            draws = -np.log(draws) / weights
+        draws = by_weight(draws, weights)
     return np.sort(ids[np.argsort(draws, kind="stable")[:n]])
+
+
+def by_weight(draws: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Exponential keys: the smallest are the draw."""
+    with np.errstate(divide="ignore"):
+        return -np.log(draws) / weights

@@ -4,6 +4,8 @@ import numpy as np
 
 from arboost.runtime import rng
 
+_DRAWS_AT_A_TIME = 1 << 20  # in memory
+
 
 class ColumnSampler:
     """Nested samples: the tree's from all features, a level's from the tree's, a node's from its level's."""
@@ -15,6 +17,7 @@ class ColumnSampler:
         self._key = key
         self._of_tree = self._draw(np.arange(n_features), self._by_tree, rng.TREE_COLUMNS, 0)
         self._of_level: dict[int, np.ndarray] = {}
+        self._useless: np.ndarray | None = None  # (n_nodes, n_features / 8): bits of features passed over below a node
         self._tree_mask = self._mask(self._of_tree)[None, :]
 
     @property
@@ -26,23 +29,56 @@ class ColumnSampler:
         """The tree's features as a uint8 mask of one row."""
         return self._tree_mask
 
-    def write_allowed(self, nodes: np.ndarray, evals: np.ndarray, out: np.ndarray) -> None:
-        """Masks of the nodes in `evals`, one row each."""
-        for row, i in zip(out, evals.tolist(), strict=False):
-            row[:] = 0
-            row[self._of_node(int(nodes["depth"][i]), i)] = 1
+    def write_allowed(self, nodes: np.ndarray, evals: np.ndarray, out: np.ndarray, turn: int = 0) -> bool:
+        """Masks of the nodes in `evals`, one row each; `turn` > 0: what later turns of the draw give, if anything."""
+        depths = nodes["depth"][evals]
+        n_nodes = max(1, _DRAWS_AT_A_TIME // self._n_features)
+        for depth in np.unique(depths).tolist():
+            at = np.flatnonzero(depths == depth)
+            for first in range(0, len(at), n_nodes):
+                rows = at[first : first + n_nodes]
+                out[rows] = self._masks(depth, evals[rows], nodes["parent"][evals[rows]], turn)
+        return bool(out[: len(evals)].any())
 
-    def _of_node(self, depth: int, node: int) -> np.ndarray:
+    def pass_over(self, nodes: np.ndarray, evals: np.ndarray, useless: np.ndarray) -> None:
+        """Leave features, (n, n_features) bool, out of the draws below the nodes in `evals`, with those above them."""
+        width = (self._n_features + 7) // 8
+        known = np.zeros((0, width), np.uint8) if self._useless is None else self._useless
+        if len(known) < len(nodes):
+            known = np.concatenate([known, np.zeros((len(nodes) - len(known), width), np.uint8)])
+        inherited = np.where(evals[:, None] > 0, known[nodes["parent"][evals]], np.uint8(0))
+        known[evals] = inherited | np.packbits(useless, axis=1)
+        self._useless = known
+
+    def _masks(self, depth: int, nodes: np.ndarray, parents: np.ndarray, turn: int) -> np.ndarray:
+        """Masks of some nodes of one level, (n, n_features) uint8: the draws of `rng.choose`, all at once."""
         if depth not in self._of_level:
             self._of_level[depth] = self._draw(self._of_tree, self._by_level, rng.LEVEL_COLUMNS, depth)
-        return self._draw(self._of_level[depth], self._by_node, rng.NODE_COLUMNS, node)
+        features = self._of_level[depth]
+        if self._by_node == 1.0:
+            return np.tile(self._mask(features[: 0 if turn else None]), (len(nodes), 1))
+        draws = rng.uniform_of_keys(rng.make_keys(rng.make_key(self._key, rng.NODE_COLUMNS), nodes), features)
+        if self._weights is not None:
+            draws = rng.by_weight(draws, self._weights[features])
+        if self._useless is not None and nodes[0] > 0:
+            passed = np.unpackbits(self._useless[parents], axis=1, count=self._n_features)[:, features]
+            draws[passed.astype(np.bool_)] = np.inf
+        n = self._count(len(features), self._by_node)
+        chosen = np.argsort(draws, axis=1, kind="stable")[:, turn * n : (turn + 1) * n]
+        masks = np.zeros((len(nodes), self._n_features), np.uint8)
+        np.put_along_axis(masks, features[chosen], np.uint8(1), axis=1)
+        return masks
 
     def _draw(self, features: np.ndarray, rate: float, purpose: int, where: int) -> np.ndarray:
         if rate == 1.0:
             return features
-        n = max(1, int(np.float32(rate) * np.float32(len(features))))  # as XGBoost: 0.7 of 10 is 7, not 6.9999999
+        n = self._count(len(features), rate)
         weights = None if self._weights is None else self._weights[features]
         return rng.choose(rng.make_key(self._key, purpose, where), features, n, weights)
+
+    @staticmethod
+    def _count(n_features: int, rate: float) -> int:
+        return max(1, int(np.float32(rate) * np.float32(n_features)))  # as XGBoost: 0.7 of 10 is 7, not 6.9999999
 
     def _mask(self, features: np.ndarray) -> np.ndarray:
         mask = np.zeros(self._n_features, np.uint8)

@@ -25,6 +25,19 @@ class TreeFeatures:
             self._columns.write_allowed(nodes, ids, out)
         else:
             out[: len(ids)] = self._columns.allowed()
+        self._constrain(nodes, ids, out)
+
+    def pass_over(self, nodes: np.ndarray, ids: np.ndarray, useless: np.ndarray) -> None:
+        """Leave features that cannot part the nodes `ids` out of the draws below them."""
+        self._columns.pass_over(nodes, ids, useless)
+
+    def write_next(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray, turn: int) -> bool:
+        """Masks of the features that come next in the draws of the nodes `ids`; False if there are none."""
+        found = self._columns.per_node and self._columns.write_allowed(nodes, ids, out, turn)
+        self._constrain(nodes, ids, out)
+        return found
+
+    def _constrain(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
         if self._interactions is not None:
             for row, i in zip(out, ids.tolist(), strict=False):
                 row &= self._interactions.allowed(nodes, i)

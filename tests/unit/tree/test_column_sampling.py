@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arboost.kernels.dtypes import NODE
+from arboost.runtime import rng
 from arboost.tree.column_sampling import ColumnSampler
 
 rates = st.floats(0.0625, 1, width=32)
@@ -85,3 +86,44 @@ def test_weights():
     assert counts[[0, 4]].tolist() == [0, 0]
     assert counts.sum() == 1000 * 2
     assert counts[3] > 1.5 * counts[[1, 2, 5]].max()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_nodes_at_once_draw_what_each_would_alone(weighted):
+    weights = np.linspace(0, 1, 30).astype(np.float32) if weighted else None
+    nodes, evals = make_nodes([3] * 2000)
+    found = masks(ColumnSampler((1.0, 1.0, 0.2), 30, weights, 77), nodes, evals)
+    for node in range(0, 2000, 97):
+        key = rng.make_key(77, rng.NODE_COLUMNS, node)
+        np.testing.assert_array_equal(np.flatnonzero(found[node]), rng.choose(key, np.arange(30), 6, weights))
+
+
+def test_later_turns_draw_the_rest():
+    """Five turns of 0.2 are all features, each once; a sixth has none."""
+    nodes, evals = make_nodes([2] * 50)
+    sampler, total = ColumnSampler((1.0, 1.0, 0.2), 30, None, 5), np.zeros((50, 30), int)
+    for turn in range(5):
+        out = np.zeros((50, 30), np.uint8)
+        assert sampler.write_allowed(nodes, evals, out, turn)
+        total += out
+    assert (total == 1).all()
+    assert not sampler.write_allowed(nodes, evals, np.zeros((50, 30), np.uint8), 5)
+    by_level = ColumnSampler((1.0, 0.5, 1.0), 30, None, 5)
+    assert not by_level.write_allowed(nodes, evals, np.zeros((50, 30), np.uint8), 1)
+
+
+def test_features_passed_over_are_drawn_last_below():
+    """What cannot part a node is inherited by its children, and theirs; other branches go on drawing it."""
+    nodes, _ = make_nodes([0, 1, 1, 2, 2])
+    nodes["parent"] = [-1, 0, 0, 1, 1]
+    sampler = ColumnSampler((1.0, 1.0, 0.2), 10, None, 5)
+    useless = np.zeros((1, 10), bool)
+    useless[0, :5] = True
+    sampler.pass_over(nodes, np.array([0], np.int32), useless)
+    useless[0, :5], useless[0, 5:8] = False, True
+    sampler.pass_over(nodes, np.array([1], np.int32), useless)
+    out = np.zeros((2, 10), np.uint8)
+    sampler.write_allowed(nodes, np.array([2, 3], np.int32), out)
+    assert out.sum(axis=1).tolist() == [2, 2]
+    assert not out[0, :5].any()
+    assert out[1].tolist() == [0] * 8 + [1, 1]
