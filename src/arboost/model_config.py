@@ -24,7 +24,15 @@ _FILE_NAMES = {
 }
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
 _OTHER_NAMES = frozenset(names[1] for names in _FILE_NAMES.values())
-_OURS = ("sketch_eps", "sketch_proposal", "enable_bundle")  # XGBoost has none of these: written if set
+_OURS = (
+    "boosting_type",
+    "cat_strategy",
+    "enable_bundle",
+    "max_cat_combination",
+    "permutation_count",
+    "sketch_eps",
+    "sketch_proposal",
+)  # XGBoost has none of these: written if set
 _ELSEWHERE = ("num_parallel_tree", "tree_method", "process_type", "updater")
 # XGBoost's tree and step parameters; those that the engine does not read are written as given or as their defaults.
 _THEIR_TREE_PARAMS = (

@@ -8,12 +8,12 @@ import importlib
 from typing import Any
 
 _GROUPS = {
-    "data": ("binning", "bundle", "compressed", "counting", "text"),
+    "data": ("binning", "bundle", "compressed", "counting", "statistics", "text"),
     "grow": ("team",),
     "model": ("candidates", "predict", "shap"),
     "round": (
         "expectile", "gradient", "leaf_quantile", "linear", "metric", "quantize", "rank", "refresh", "sample", "sums",
-        "survival",
+        "support", "survival",
     ),
     "sorted": ("rebin", "sorting", "summary"),
 }  # fmt: skip
