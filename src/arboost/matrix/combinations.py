@@ -17,9 +17,9 @@ from arboost.runtime.context import Context
 
 MAX_ROWS = 40_000  # that candidates are scored on
 MAX_COLUMNS = 14  # that are combined
-MAX_FOUND = 8
-MIN_SHARE = 1e-3  # of the residual's squares: what explains less is left alone
-STRENGTH = 1.0
+MAX_FOUND = 24
+MIN_SHARE = 1e-4  # of the residual's squares: what explains less is left alone
+STRENGTH = 10.0
 _MAX_TARGETS = 4
 
 Features = tuple[int, ...]
@@ -122,8 +122,11 @@ class _Search:
         whole = np.rint(residual * scale).astype(np.int64)
         sums = np.zeros((len(whole), 2, n_codes), np.int64)
         predicted = np.empty(whole.shape)
-        gain = ops.score_in_order(codes, self._order, whole, 1.0 / scale, STRENGTH, sums, predicted, 0, len(whole))
-        return float(gain), predicted
+        ops.predict_in_order(codes, self._order, whole, 1.0 / scale, STRENGTH, sums, predicted, 0, len(whole))
+        along, length = float((residual * predicted).sum()), float((predicted**2).sum())
+        if along <= 0.0 or length <= 0.0:
+            return 0.0, predicted
+        return along**2 / length, predicted * (along / length)
 
     def _codes_of(self, features: Features) -> tuple[np.ndarray, int]:
         if features not in self._known:

@@ -25,7 +25,7 @@ from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
-STRENGTHS: tuple[float, ...] = (1.0,)  # rows that the prior counts for
+STRENGTHS: tuple[float, ...] = (1.0, 10.0)  # rows that the prior counts for
 _MARKS = ("", *(f"~{strength:g}" for strength in STRENGTHS[1:]))  # in names, of all but the first
 MAX_KEYS = 1 << 62  # a combination's codes are one integer below this
 _GRAIN = 16_384

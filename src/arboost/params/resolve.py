@@ -286,6 +286,8 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
     tree = {name: value for name, value in given.items() if name in _TREE_FIELDS and name != "updater"}
     if learner.get("booster", _LEARNER_DEFAULTS.booster) != "gblinear":
         tree |= _steps(given.get("updater", ""), tree.get("process_type", "default"))
+    if not tree.get("permutation_count"):
+        tree["permutation_count"] = 4 if tree.get("boosting_type") == "ordered" else 1
     if tree.get("cat_strategy") in _CATEGORY_LIMITS:
         tree["max_cat_to_onehot"] = _CATEGORY_LIMITS[tree["cat_strategy"]]
     objective = learner.get("objective", _LEARNER_DEFAULTS.objective)

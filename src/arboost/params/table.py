@@ -240,16 +240,16 @@ _TREE = (
     Param(
         "permutation_count",
         int,
-        4,
+        0,
         "With `cat_strategy=ordered_ts` or `boosting_type=ordered`: orders of the rows, one of which is drawn for each "
-        "round. CatBoost's name.",
-        lower=1,
+        "round. 0: 1 with `boosting_type=plain`, 4 with `ordered`. CatBoost's name.",
+        lower=0,
         upper=64,
     ),
     Param(
         "max_cat_combination",
         int,
-        3,
+        4,
         "With `cat_strategy=ordered_ts`: most categorical features that are combined to one; 1: none are.",
         lower=1,
         upper=8,

@@ -33,24 +33,19 @@ def add_in_order(codes, order, target, weight, units, priors, strengths, sums, o
 
 
 @kernel
-def score_in_order(codes, order, residual, unit, strength, sums, predicted, start, stop):
-    """How much of the targets' squares statistics of earlier rows explain: sum(2 r p - p^2) in float64, by target.
+def predict_in_order(codes, order, residual, unit, strength, sums, predicted, start, stop):
+    """predicted (K, n) float64, OUT: sum / (count + strength) of the rows before a row, of targets start..stop.
 
-    residual (K, n) int64 in `unit`; sums (K, 2, n_codes) int64, begun at 0; predicted (K, n) float64, OUT. Returns the
-    sum over targets start..stop; a statistic is sum / (count + strength).
+    residual (K, n) int64 in `unit`; sums (K, 2, n_codes) int64, begun at 0.
     """
-    gain = 0.0
     for k in range(uint64(start), uint64(stop)):
         total, seen, values = sums[k, 0], sums[k, 1], residual[k]
         for i in range(uint64(order.shape[0])):
             r = uint64(order[i])
             c = uint64(codes[r])
-            p = float64(total[c]) * unit / (float64(seen[c]) + strength)
-            gain += p * (2.0 * float64(values[r]) * unit - p)
-            predicted[k, r] = p
+            predicted[k, r] = float64(total[c]) * unit / (float64(seen[c]) + strength)
             total[c] += values[r]
             seen[c] += int64(1)
-    return gain
 
 
 @kernel
