@@ -262,7 +262,7 @@ def _check_structure(d: Draw, booster: Any) -> None:
         for i in live if groups else ():  # a feature of no set goes alone
             fits = len(company[i]) <= 1 or any(company[i] <= group for group in groups)
             assert fits, f"features {company[i]} together on a path"
-        if tree.has_vectors:
+        if tree.has_vectors or p.get("grow_policy") == "symmetric":  # gamma and min_child_weight rule over levels
             continue
         last = [i for i in splits if tree.left[tree.left[i]] < 0 and tree.left[tree.right[i]] < 0]
         gain = tree.gain[last].min(initial=np.inf)

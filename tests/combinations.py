@@ -341,7 +341,7 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
     if p.get("tree_method") == "approx" and d.chance(0.4):
         p["sketch_proposal"] = d.one_of("local", "local", "global")
         p |= d.maybe(0.5, "sketch_eps", 0.3, 0.03, 0.003)
-    p |= d.maybe(0.25, "grow_policy", "lossguide", "depthwise")
+    p |= d.maybe(0.25, "grow_policy", "lossguide", "depthwise", "symmetric")
     p |= d.maybe(0.7 if p["max_depth"] == 0 else 0.2, "max_leaves", 2, 5, 31)
     p |= d.maybe(0.6, "eta", 0.1, 0.3, 0.5, 1.0)
     for name, share, choices in (
@@ -353,6 +353,13 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
         ("seed_per_iteration", 0.03, (True,)), ("enable_bundle", 0.1, (False,)),
     ):  # fmt: skip
         p |= d.maybe(share, name, *choices)
+    if d.chance(0.08):
+        p.pop("subsample", None)
+        p |= (
+            {"sampling_method": "goss"}
+            | d.maybe(0.5, "top_rate", 0.0, 0.1, 0.5)
+            | d.maybe(0.5, "other_rate", 0.05, 0.5)
+        )
     if "subsample" in p:
         p |= d.maybe(0.3, "sampling_method", "gradient_based", "uniform")
     if d.chance(0.15):
@@ -398,6 +405,9 @@ def _avoid_refusals(params: dict[str, Any], is_quantile: bool, is_categorical: b
         params.pop("sketch_eps", None)
     if wants_vectors and (is_categorical or booster == "dart" or "monotone_constraints" in params):
         del params["multi_strategy"]
+    is_local = params.get("sketch_proposal") == "local"
+    if method == "exact" or is_local or wants_vectors or params.get("max_depth", 0) > 16:
+        params.update({"grow_policy": "depthwise"} if params.get("grow_policy") == "symmetric" else {})
     if is_categorical and params.get("sketch_proposal") == "local":
         params["sketch_proposal"] = "global"
 

@@ -30,6 +30,8 @@ class Params:
     reg_lambda: float = 1.0
     reg_alpha: float = 0.0
     max_delta_step: float = 0.0
+    min_data_in_leaf: int = 0
+    path_smooth: float = 0.0
     grow_policy: str = "depthwise"
     g_unit: float = 1.0
     h_unit: float = 1.0
@@ -119,11 +121,26 @@ def histogram(bins, rows, g, h, feature, n_bins):
     return sums
 
 
-def find_split(bins, rows, g, h, n_bins, p, allowed=None):
+def counted(bins, rows, g, h, feature, side):
+    """How many of the rows that weigh anything go to a side: side(bin) says so."""
+    return sum(side(bins[r][feature]) for r in rows if g[r] != 0 or h[r] != 0)
+
+
+def drawn_bins(sums, draw):
+    """(bin with missing values right, bin with them left) that part the rows as a drawn bin does; -1: none."""
+    occupied = [b for b, sum_ in enumerate(sums[:-1]) if sum_ != [0, 0]]
+    if len(occupied) < 2:
+        return (occupied[0], -1) if occupied else (-1, -1)
+    at = occupied[0] + draw(occupied[-1] - occupied[0])
+    return max(b for b in occupied if b <= at), min(b for b in occupied if b > at) - 1
+
+
+def find_split(bins, rows, g, h, n_bins, p, allowed=None, draw=None):
     """The best split, or None. Every bin of every feature is tried with missing values right, then left.
 
     A later candidate must be strictly better, so the order of trying is the order of preference: lower features
     first; missing right before missing left; bins upwards with missing right, downwards with missing left.
+    With `draw`, which gives one of n for a feature, one bin of every feature is tried.
     """
     g_node, h_node = sum(g[r] for r in rows), sum(h[r] for r in rows)
     best, best_score = None, 0.0
@@ -134,8 +151,9 @@ def find_split(bins, rows, g, h, n_bins, p, allowed=None):
         prefix = [sums[0]]
         for b in range(1, n_bins[f]):
             prefix.append([prefix[-1][0] + sums[b][0], prefix[-1][1] + sums[b][1]])
+        drawn = None if draw is None else drawn_bins(sums, lambda n, f=f: draw(f, n))
         for default_left in (False, True):
-            order = range(n_bins[f])
+            order = range(n_bins[f]) if drawn is None else [b for b in [drawn[default_left]] if b >= 0]
             for b in reversed(order) if default_left else order:
                 g_left, h_left = prefix[b]
                 if default_left:
@@ -147,6 +165,11 @@ def find_split(bins, rows, g, h, n_bins, p, allowed=None):
                     float(h_node - h_left) * p.h_unit,
                     p,
                 )
+                if p.min_data_in_leaf > 1:
+                    n_left = counted(bins, rows, g, h, f, lambda x, b=b, d=default_left: d if x == MISSING else x <= b)
+                    n_right = counted(bins, rows, g, h, f, lambda x: True) - n_left
+                    if min(n_left, n_right) < p.min_data_in_leaf:
+                        continue
                 if score is not None and score > best_score:
                     best_score = score
                     best = Split(0.0, f, b, default_left, g_left, h_left)
@@ -172,8 +195,11 @@ def partition(bins, rows, split):
 # ---- one tree ----
 
 
-def grow(bins, g, h, n_bins, p, rows=None, allowed=None):
-    """A tree as a list of nodes, numbered as they are made; allowed(node number, depth) masks features."""
+def grow(bins, g, h, n_bins, p, rows=None, allowed=None, draw=None):
+    """A tree as a list of nodes, numbered as they are made; allowed(node number, depth) masks features.
+
+    draw(node number, feature, n) gives one of n, where one bin of every feature is tried.
+    """
     rows = list(range(len(bins))) if rows is None else list(rows)
     nodes = [Node(rows, sum(g[r] for r in rows), sum(h[r] for r in rows))]
 
@@ -181,7 +207,8 @@ def grow(bins, g, h, n_bins, p, rows=None, allowed=None):
         node = nodes[i]
         if p.max_depth == 0 or node.depth < p.max_depth:
             mask = None if allowed is None else allowed(i, node.depth)
-            node.split = find_split(bins, node.rows, g, h, n_bins, p, mask)
+            own_draw = None if draw is None else lambda f, n: draw(i, f, n)
+            node.split = find_split(bins, node.rows, g, h, n_bins, p, mask, own_draw)
 
     evaluate(0)
     n_leaves = 1

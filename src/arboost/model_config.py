@@ -13,6 +13,7 @@ from arboost.boosters.learner import Learner
 from arboost.metrics import Metric
 from arboost.modelio.json_text import print_floats
 from arboost.modelio.schema import FORMAT_VERSION
+from arboost.params.extensions import EXTENSIONS
 from arboost.params.resolve import TreeParams
 from arboost.params.table import PARAMS, TREE_GROWERS
 from arboost.runtime.errors import XGBoostError
@@ -24,15 +25,8 @@ _FILE_NAMES = {
 }
 _FILE_NAMES["gamma"] = ("gamma", "min_split_loss")
 _OTHER_NAMES = frozenset(names[1] for names in _FILE_NAMES.values())
-_OURS = (
-    "boosting_type",
-    "cat_strategy",
-    "enable_bundle",
-    "max_cat_combination",
-    "permutation_count",
-    "sketch_eps",
-    "sketch_proposal",
-)  # XGBoost has none of these: written if set
+# XGBoost has none of these: written if set
+_OURS = ("sketch_eps", "sketch_proposal", "enable_bundle", *(param.name for param in EXTENSIONS))
 _ELSEWHERE = ("num_parallel_tree", "tree_method", "process_type", "updater")
 # XGBoost's tree and step parameters; those that the engine does not read are written as given or as their defaults.
 _THEIR_TREE_PARAMS = (

@@ -30,6 +30,12 @@ KINDS = {
     "classes": ({"objective": "multi:softprob", "num_class": 3}, {"label": np.digitize(Y, [-1, 1])}),
     "lossguide": ({"grow_policy": "lossguide", "max_leaves": 25, "max_depth": 0}, {}),
     "deep": ({"max_depth": 0, "min_child_weight": 0}, {}),
+    "symmetric": ({"grow_policy": "symmetric", "subsample": 0.7, "colsample_bynode": 0.8}, {}),
+    "symmetric sets": (
+        {"grow_policy": "symmetric", "max_cat_to_onehot": 1, "monotone_constraints": (1, 0, 0, 0, -1)},
+        {"feature_types": TYPES, "enable_categorical": True},
+    ),
+    "goss": ({"sampling_method": "goss", "top_rate": 0.1, "other_rate": 0.2}, {}),
     "many bins": ({"max_bin": 900}, {}),
     "subsample": ({"subsample": 0.4}, {}),
     "gradient sample": ({"subsample": 0.4, "sampling_method": "gradient_based"}, {}),

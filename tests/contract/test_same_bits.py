@@ -27,6 +27,7 @@ POLICIES = {
     "depthwise": {},
     "lossguide": {"grow_policy": "lossguide", "max_leaves": 13, "max_depth": 0},
     "deep": {"max_depth": 0, "min_child_weight": 0},
+    "symmetric": {"grow_policy": "symmetric"},
 }
 SAMPLING = {
     "rows": {"subsample": 0.6},
@@ -101,7 +102,7 @@ FEW_OBJECTIVES = ["reg:squarederror", "binary:logistic", "multi:softprob", "reg:
 @pytest.mark.parametrize(
     ("objective", "policy"),
     [(objective, "depthwise") for objective in OBJECTIVES]
-    + [(objective, policy) for policy in ("lossguide", "deep") for objective in FEW_OBJECTIVES],
+    + [(objective, policy) for policy in ("lossguide", "deep", "symmetric") for objective in FEW_OBJECTIVES],
 )
 def test_any_number_of_threads(objective, policy, monkeypatch):
     params = {**loss_params(objective), **POLICIES[policy]}

@@ -188,6 +188,9 @@ class WeighedForest(Forest):
         for name in ("_feature", "_threshold", "_default_left", "_child", "_leaf_node"):
             setattr(self, name, np.concatenate([getattr(self, name), getattr(more, name)]))
         self._own_weight = np.concatenate([self._own_weight, more._leaf_weight])
+        self._is_symmetric = self._is_symmetric and more._is_symmetric
+        if self._is_symmetric:
+            self._note_used()
 
     def without(self, dropped: np.ndarray, chosen: slice) -> Forest:
         """The chosen trees but the dropped ones; good for margins only."""

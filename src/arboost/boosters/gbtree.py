@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from arboost.boosters.rounds import LeafSolver, Margins, Round
-from arboost.boosters.sampling import sample_by_gradient, sample_rows
+from arboost.boosters.sampling import sample_by_gradient, sample_goss, sample_rows
 from arboost.levels.exact import check_memory
 from arboost.levels.quantize import QuantizedGradients, quantize
 from arboost.matrix.adapt import SparseData
@@ -25,7 +25,7 @@ from arboost.runtime.errors import XGBoostError
 from arboost.tree.approx import ApproxGrower
 from arboost.tree.constraints import hold_monotone
 from arboost.tree.grow import GrownTree
-from arboost.tree.growers import ExactGrower, HistogramGrower, local_grower
+from arboost.tree.growers import ExactGrower, histogram_grower, local_grower, refuse_own_parameters
 from arboost.tree.model import Tree
 
 
@@ -153,11 +153,12 @@ def make_grower(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
     if params.tree_method == "approx":
         return _make_approx(ctx, data, params)
     pages = data.pages(ctx, params.max_bin, params.enable_bundle, keep_sparse=True)
-    return HistogramGrower(ctx, pages, params, *features)
+    return histogram_grower(params)(ctx, pages, params, *features)
 
 
 def _make_exact(ctx: Context, data: DMatrix, params: TreeParams) -> ExactGrower:
     """An exact grower, where the data allows for one."""
+    refuse_own_parameters(params, "tree_method='exact'")
     ctx.refuse_workers("tree_method='exact'", "every worker would need all sorted columns. Use 'hist' or 'approx'.")
     if data.feature_types is not None and "c" in data.feature_types:
         raise XGBoostError(
@@ -179,6 +180,7 @@ def _make_approx(ctx: Context, data: DMatrix, params: TreeParams) -> Grower:
         raise XGBoostError("Only the `hist` tree method can use the `QuantileDMatrix`: pass a DMatrix to `approx`.")
     features = data.info.feature_weights, data.info.feature_names
     if params.sketch_proposal == "local":
+        refuse_own_parameters(params, "sketch_proposal='local'")
         ctx.refuse_workers("sketch_proposal='local'", "every worker would need all sorted columns. Use 'global'.")
         if data.feature_types is not None and "c" in data.feature_types:
             raise XGBoostError(
@@ -244,13 +246,19 @@ class TreeTrainer:
         """One round from gradients (K, n): trees and their targets; their weights are added to margin (n, K)."""
         trees: list[Tree] = []
         targets: list[int] = []
+        shared = self._samples_of_round(g, h, key)
         for target in range(len(g)):
             gradients = self._quantize(g[target], h[target])
             # the solver must see the margins that the gradients came from, whatever this round adds
             before = margin.copy() if solver is not None and self._params.num_parallel_tree > 1 else margin
             for parallel in range(self._params.num_parallel_tree):
                 tree_key = rng.make_key(key, target, parallel)
-                gradients, sampled = self._sample(gradients, g[target], h[target], tree_key)
+                sampled: np.ndarray | None
+                if shared is not None:
+                    sampled, factor = shared[parallel]
+                    gradients = self._quantize(g[target] * factor, h[target] * factor)
+                else:
+                    gradients, sampled = self._sample(gradients, g[target], h[target], tree_key)
                 grown = self._grower.grow(gradients, sampled, tree_key, partition_all=solver is not None)
                 if solver is not None:
                     self._solve_leaves(grown, solver, before, target)
@@ -261,6 +269,14 @@ class TreeTrainer:
 
     def _quantize(self, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
         return quantize(self._ctx, g, h, self._packed)
+
+    def _samples_of_round(self, g: np.ndarray, h: np.ndarray, key: int) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Samples that the trees of all targets share, one for each of the parallel trees: (rows, factor)."""
+        params = self._params
+        if params.sampling_method != "goss":
+            return None
+        rates, n = (params.top_rate, params.other_rate), params.num_parallel_tree
+        return [sample_goss(self._ctx, g, h, rates, rng.make_key(key, 0, p), self._first_row) for p in range(n)]
 
     def _sample(
         self, gradients: QuantizedGradients, g: np.ndarray, h: np.ndarray, key: int

@@ -393,7 +393,14 @@ class Learner:
         constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
         made_for: tuple = (self.model.kind, tree_params.process_type, tree_params.max_bin, ctx.n_threads, *constraints)
         made_for += (tree_params.tree_method, tree_params.sketch_eps, tree_params.sketch_proposal)
-        made_for += (self._grows_vectors, self.n_outputs, tree_params.enable_bundle, ctx.comm)
+        made_for += (tree_params.min_data_in_leaf > 1, tree_params.extra_trees, tree_params.path_smooth > 0)
+        made_for += (
+            tree_params.grow_policy == "symmetric",
+            self._grows_vectors,
+            self.n_outputs,
+            tree_params.enable_bundle,
+            ctx.comm,
+        )
         made_for += (tree_params.boosting_type, tree_params.permutation_count)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:

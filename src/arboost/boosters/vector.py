@@ -9,7 +9,7 @@ import numpy as np
 
 from arboost.boosters.gbtree import Grower, Reviser, TreeTrainer
 from arboost.boosters.rounds import Gradients, LeafSolver, Round
-from arboost.boosters.sampling import sample_by_gradient, sample_rows
+from arboost.boosters.sampling import sample_by_gradient, sample_goss, sample_rows
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.page import BinnedPage
 from arboost.params.resolve import TreeParams
@@ -95,6 +95,9 @@ class VectorTrainer(TreeTrainer):
     ) -> tuple[VectorGradients, np.ndarray | None, np.ndarray | None]:
         """The rows that a tree is grown on (None: all), the gradients they have in it, and their factor (None: 1)."""
         params = self._params
+        if params.sampling_method == "goss":
+            rows, factor = sample_goss(self._ctx, g, h, (params.top_rate, params.other_rate), key, self._first_row)
+            return quantize_targets(self._ctx, g * factor, h * factor, np.empty(g.shape, np.int64)), rows, factor
         if params.subsample >= 1.0 or params.sampling_method == "uniform":
             return gradients, sample_rows(self._ctx, self._n_rows, params.subsample, key, self._first_row), None
         args = (params.subsample, params.reg_lambda, key, self._first_row)

@@ -11,6 +11,7 @@ KINDS = {
     "shap": "contributions of features (SHAP)",
     "statistics": "target statistics of categories",
     "survival": "survival analysis",
+    "symmetric": "symmetric trees",
     "text": "files of text",
     "update": "updating trees",
     "vector": "trees with several targets",
@@ -30,6 +31,7 @@ _KIND_OF_MODULE = {
     "summary": "approx",
     "support": "ordered",
     "survival": "survival",
+    "symmetric": "symmetric",
     "text": "text",
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 _GROUPS = {
     "data": ("binning", "bundle", "compressed", "counting", "statistics", "text"),
     "grow": ("team",),
-    "model": ("candidates", "predict", "shap"),
+    "model": ("candidates", "predict", "shap", "symmetric"),
     "round": (
         "expectile", "gradient", "leaf_quantile", "linear", "metric", "quantize", "rank", "refresh", "sample", "sums",
         "support", "survival",

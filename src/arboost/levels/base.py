@@ -31,12 +31,25 @@ class Features(Protocol):
         """Masks of the nodes `ids`, one row of `out` each."""
 
 
+class TreeKind(NamedTuple):
+    """What must be known of trees before the first one grows: what is not asked for is not compiled."""
+
+    n_targets: int = 0  # how many weights a leaf holds, if it holds a vector; 0: one
+    symmetric: bool = False  # all nodes of a level get the same condition: a level is opened as a whole
+    counts_rows: bool = False  # children need so many rows
+    draws: bool = False  # one candidate of every feature is drawn
+    smooths: bool = False  # weights are drawn to those of their parents
+
+
 class Rules(NamedTuple):
     """What says how good a split is, and when to stop."""
 
     reg: np.ndarray  # the parameter vector of kernels/scalar.py, then gamma, g_unit, h_unit
     max_depth: int  # 0: no limit
     least_h: int  # quantised hessian of a node that can have two children of min_child_weight
+    least_rows: int = 0  # of a child
+    draw_key: int = 0  # seeds the draws of candidates
+    path_smooth: float = 0.0  # rows at which a node's own weight counts as much as that of its parent
 
 
 class Finished(NamedTuple):

@@ -9,6 +9,7 @@ from arboost.kernels.cpu.grow.jobs import SPARE_JOBS
 from arboost.kernels.dtypes import BLOCK_FEATURES, BUILD, STRIDE, SUBTRACT
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
+from arboost.runtime.memory import check_room
 
 MAX_BYTES = 1 << 29  # memory for buffers; a tree that wants more rebuilds some histograms from rows
 MIN_BUFFERS, MAX_BUFFERS = 16, 4096
@@ -19,9 +20,9 @@ GRAIN_ROWS, GRAIN_UPDATES, GRAIN_MERGED, GRAIN_FOUND = 8_192, 100_000, 32_768, 6
 class HistogramStore:
     """The buffers, the plan of what to build next, and the scratch memory of every thread."""
 
-    def __init__(self, ctx: Context, page: BinnedPage, n_targets: int = 1):
+    def __init__(self, ctx: Context, page: BinnedPage, n_targets: int = 1, counts_rows: bool = False):
         self.slot_ptr = slot_ptr_of(page)
-        self._width = 2 * n_targets * int(self.slot_ptr[-1])
+        self._width = (2 * n_targets + counts_rows) * int(self.slot_ptr[-1])
         self.capacity = min(MAX_BUFFERS, max(MIN_BUFFERS, MAX_BYTES // max(1, 8 * self._width)))
         self.buffers = np.empty((MIN_BUFFERS, self._width), np.int64)
         self._all_free = np.arange(self.capacity, dtype=np.int32)[::-1].copy()
@@ -41,11 +42,19 @@ class HistogramStore:
         scores = np.empty((ctx.n_threads, widest), np.float64)
         # every thread's memory for finding splits, scores, and these as integers: kernels/cpu/grow/split.py
         self.scratch = (scratch, scores, scores.view(np.int64))
+        self.widest = widest
         self.builds = np.empty(0, BUILD)
         self.subtracts = np.empty(0, SUBTRACT)
         self.counts = np.zeros(nodes.N_COUNTS, np.int64)
         self.arrays = self._bundle()
         self._grains = np.array([GRAIN_ROWS, GRAIN_UPDATES, GRAIN_MERGED, GRAIN_FOUND], np.int64)
+
+    def hold(self, n_nodes: int) -> None:
+        """Let so many nodes have histograms at a time, however much memory that takes; between trees only."""
+        if n_nodes > self.capacity:
+            self.capacity = n_nodes
+            self._all_free = np.arange(self.capacity, dtype=np.int32)[::-1].copy()
+            self.free = self._all_free.copy()
 
     def reset(self) -> None:
         """All buffers free again, lowest number on top of the stack."""
@@ -61,7 +70,12 @@ class HistogramStore:
         used = self.capacity - int(self.counts[nodes.FREE]) + 2 * n
         if used > len(self.buffers):
             # the stack hands out fresh numbers only when no freed one is left, so numbers in use stay below `used`
-            buffers = np.empty((min(self.capacity, max(2 * len(self.buffers), used)), self._width), np.int64)
+            n_buffers = min(self.capacity, max(2 * len(self.buffers), used))
+            if 8 * n_buffers * self._width > MAX_BYTES:
+                check_room(
+                    8 * n_buffers * self._width, f"Histograms of {n_buffers} nodes", "Lower max_depth or max_bin."
+                )
+            buffers = np.empty((n_buffers, self._width), np.int64)
             buffers[: len(self.buffers)] = self.buffers
             self.buffers, grown = buffers, True
             self.arrays = self._bundle()

@@ -10,7 +10,7 @@ import numpy as np
 
 from arboost.kernels.cpu.grow import arrays, level, nodes, paged, partition, routes
 from arboost.kernels.dtypes import BUILD, CANDIDATE, FEW_ROWS, NODE, PIECE
-from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
+from arboost.levels.base import NO_IDS, Features, Finished, Rules, TreeKind, Walk
 from arboost.levels.buffers import HistogramStore
 from arboost.levels.bundled import BundledColumns
 from arboost.levels.finish import finish_nodes
@@ -25,6 +25,7 @@ from arboost.runtime.pool import Team
 
 TEAM_SLOTS = 20_000  # histogram slots to scan that are
 TEAM_UPDATES = 150_000  # (row, feature) pairs in a set of nodes that are worth calling other threads for
+PLAIN_TREES = TreeKind()
 _WALK_GRAIN = 8192
 
 
@@ -39,31 +40,38 @@ class HistogramEngine:
         The rows, in order; more than one are read one after the other, once a level.
     monotone
         (n_features,) the directions that weights must follow, 0 where they are free; or None.
-    n_targets
-        How many weights a leaf holds, if it holds a vector; 0: one.
+    kind
+        What is special about the trees.
     """
 
     def __init__(
-        self, ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, n_targets: int = 0
+        self,
+        ctx: Context,
+        pages: Sequence[BinnedPage],
+        monotone: np.ndarray | None = None,
+        kind: TreeKind = PLAIN_TREES,
     ):
-        first = pages[0]
-        is_special = bool(first.cuts.is_categorical.any() or (monotone is not None and monotone.any()))
+        first, n_targets = pages[0], kind.n_targets
+        is_special = bool(first.cuts.is_categorical.any() or (monotone is not None and monotone.any()) or kind.smooths)
         self._alone = ctx.comm.world_size == 1
         self._one_page = len(pages) == 1
-        if is_special or n_targets or not (self._alone and self._one_page):
+        if is_special or n_targets or kind.counts_rows or not (self._alone and self._one_page):
             pages = [page.unbundled(ctx) for page in pages] if self._one_page else pages
             first = pages[0]
         self._ctx, self._pages, self._cuts = ctx, pages, first.cuts
         self._n_features, self._n_rows = first.n_features, sum(page.n_rows for page in pages)
         self._rowsets = RowSets(ctx, self._n_rows)
-        self._store = HistogramStore(ctx, first, max(1, n_targets))
+        self._store = HistogramStore(ctx, first, max(1, n_targets), kind.counts_rows)
         self._bundled = None if first.bundles is None else BundledColumns(ctx, first, self._store.slot_ptr)
         self._page = self._page_arrays(first)
         self._has_sparse = first.sparse is not None
         n_sparse = len(first.sparse.slots) // max(1, first.n_rows) if first.sparse else 0
         self._row_updates = (first.n_columns + n_sparse) * max(1, n_targets)
-        self._special = SpecialSearch(ctx, first, _free(first, monotone)) if is_special else None
+        self._special = SpecialSearch(ctx, first, _free(first, monotone), kind.smooths) if is_special else None
         self._vectors = VectorSums(ctx, first, n_targets) if n_targets else None
+        self._symmetric = _symmetric_arrays(ctx, self._store.widest) if kind.symmetric else ()
+        self._choice = arrays.Choice(np.zeros(1, np.uint64), np.zeros(2, np.int64))
+        self._chooses = kind.counts_rows or kind.draws
         self._team = Team(ctx.n_threads, level.carry_out if self._one_page else paged.carry_out)
         self.nodes = np.zeros(256, NODE)
         self._sampled: np.ndarray | None = None
@@ -85,11 +93,16 @@ class HistogramEngine:
             # sparse features have no column for long: rows that are not sampled go along, weighing nothing
             gradients, sampled = gradients.only(sampled), None
         store, root = self._store, self.nodes[0]
-        self._gradients, self._rules = gradients, rules
+        self._gradients, self._rules = self._counted(gradients, rules), rules
         self._limits = self._make_limits(rules)
+        if self._symmetric:
+            store.hold(1 << (rules.max_depth - 1))
         n_rows = self._rowsets.reset(sampled)
         store.reset()
         root["g"], root["h"] = self._sum_root(gradients, sampled)
+        if self._special is not None and rules.path_smooth:
+            n_all = max(1, int(self._ctx.comm.allreduce_sum(np.array([n_rows], np.int64))[0]))
+            self._special.set_smooth(rules.path_smooth * int(root["h"]) * gradients.h_unit / n_all)
         root["start"], root["stop"] = 0, n_rows
         root["left"] = root["right"] = root["feature"] = root["parent"] = -1
         root["depth"] = root["gain"] = 0
@@ -108,9 +121,20 @@ class HistogramEngine:
             return gradients.total(self._ctx, sampled)
         return 0, self._vectors.start(self._ctx, gradients, sampled)
 
+    def _counted(self, gradients: QuantizedGradients, rules: Rules) -> QuantizedGradients:
+        """The gradients, with a plane that counts rows if these are needed and hessians do not count them."""
+        self._choice.key[0] = rules.draw_key
+        self._choice.rows[:] = rules.least_rows, 1
+        if rules.least_rows <= 1 or gradients.counts_rows:
+            return gradients
+        self._choice.rows[1] = 2
+        return gradients.with_counts()
+
     def _make_limits(self, rules: Rules) -> np.ndarray:
         """kernels/cpu/grow/nodes.py's limits: rows may be counted only where they are all here, and known."""
         by_rows = (2, FEW_ROWS, 1) if self._alone and self._one_page else (0, nodes.NEVER, 0)
+        if self._symmetric:  # a node of one row stays in its level, and a level is searched by bins
+            by_rows = (0, nodes.NEVER, by_rows[2])
         return np.array([rules.max_depth, rules.least_h, *by_rows], np.int64)
 
     def open(self, batch: np.ndarray) -> np.ndarray:
@@ -139,7 +163,9 @@ class HistogramEngine:
             self._share()
             n_evals = int(counts[nodes.EVALS])
             if self._features.differ:
-                self._features.write(self.nodes, self._evals[:n_evals], self._allowed)
+                # nodes of a symmetric level have the same features above them, and share one draw: that of the first
+                n_masks = min(1, n_evals) if self._symmetric else n_evals
+                self._features.write(self.nodes, self._evals[:n_masks], self._allowed)
             self._team.order(level.FIND, self._args, n_evals * n_slots < TEAM_SLOTS)
         return self._opened[: int(counts[nodes.OPENED])].copy()
 
@@ -184,6 +210,8 @@ class HistogramEngine:
     def make_room(self, waiting: Callable[[], np.ndarray]) -> int:
         """How many nodes may be opened at once; waiting nodes give up their histograms when buffers run out."""
         store = self._store
+        if self._symmetric:  # a whole level: there are buffers for it, and it is split on one feature
+            return store.capacity + 1
         least = store.capacity // 4
         if store.counts[nodes.FREE] < least:
             later = waiting()
@@ -284,9 +312,10 @@ class HistogramEngine:
         """Room for opening n_batch nodes at once and evaluating their children."""
         self._batch = np.zeros(n_batch, np.int32)
         self._evals, self._opened = np.zeros(2 * n_batch, np.int32), np.zeros(2 * n_batch, np.int32)
-        n_bytes = 2 * n_batch * self._n_features * CANDIDATE.itemsize
+        n_best = 1 if self._symmetric else 2 * n_batch
+        n_bytes = n_best * self._n_features * CANDIDATE.itemsize
         check_room(n_bytes, f"Finding splits among {self._n_features} features", "Give it fewer features.")
-        self._best = np.empty((2 * n_batch, self._n_features), CANDIDATE)
+        self._best = np.empty((n_best, self._n_features), CANDIDATE)
         pieces = np.zeros(0 if self._one_page else len(self._pages) * n_batch, PIECE)
         spans, builds = np.zeros((n_batch, 2), np.int64), np.zeros(2 * n_batch, BUILD)
         self._runs = arrays.Runs(pieces, spans, builds, np.zeros(1, np.int64))
@@ -294,7 +323,8 @@ class HistogramEngine:
     def _bind(self) -> None:
         """Bundle the arrays for the kernels after some have been replaced."""
         if self._features.differ:
-            self._allowed = np.zeros((len(self._evals), self._n_features), np.uint8)
+            n_masks = 1 if self._symmetric else len(self._evals)
+            self._allowed = np.zeros((n_masks, self._n_features), np.uint8)
         self._rebind()
 
     def _rebind(self) -> None:
@@ -302,12 +332,21 @@ class HistogramEngine:
         store = self._store
         rows = tuple(self._rowsets.arrays(len(self._batch)))
         self._plan = store.plan(self._limits, self._evals)
-        search = (self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch)
+        search = (
+            self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch, self._symmetric,
+            tuple(self._choice) if self._chooses else (),
+        )  # fmt: skip
         of_level = (rows, self._gradients.arrays, self._plan, store.arrays, search, self._extra())
         runs = () if self._one_page else (tuple(self._runs),)
         self._args = ((self._page, self.nodes, *of_level, *runs),)
         if self._team.stop():
             self._team.start(self._args)
+
+
+def _symmetric_arrays(ctx: Context, widest: int) -> tuple:
+    """What the kernels call symmetric."""
+    scores = np.empty((ctx.n_threads, 2, widest), np.float64)
+    return tuple(arrays.Symmetric(scores, scores.view(np.int64)))
 
 
 def _free(page: BinnedPage, monotone: np.ndarray | None) -> np.ndarray:

@@ -167,8 +167,8 @@ class LocalProposalsEngine:
     def _choose(self) -> np.ndarray:
         """Give the evaluated nodes their best split; returns those that have one, the others give back their slots."""
         evals = self._evals[: int(self._counts[nodes.EVALS])]
-        any_bounds = int(self._bounds.any_bounds[0])
-        sources = (self.nodes, evals, self._found, any_bounds, self._runs, self._now[2])
+        in_force = int(self._bounds.in_force[0])
+        sources = (self.nodes, evals, self._found, in_force, self._runs, self._now[2])
         out = (self._of_nodes.thresholds, self._of_nodes.places, self._opened, self._counts)
         ops.choose_splits(*sources, self._outer_cuts, *out)
         lost = evals[self.nodes["feature"][evals] < 0]

@@ -35,6 +35,13 @@ class QuantizedGradients:
     g_unit: float
     h_unit: float
     sums: tuple[int, int] | None = None  # of all workers' rows, where packing has added them up already
+    counts_rows: bool = False  # whether hessians do: all are one quantum
+
+    def with_counts(self) -> "QuantizedGradients":
+        """The same with a plane more, for the histogram's third: 1 for every row that weighs anything."""
+        weighs = np.bitwise_or.reduce(self.planes, axis=0) != 0
+        packings = np.concatenate([self.packings, [[0, 2, max(1, len(weighs))]]])
+        return replace(self, planes=np.concatenate([self.planes, weighs[None].astype(np.int64)]), packings=packings)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +136,8 @@ def _pack(
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, n_block]], np.int64)
-    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]))
+    is_count = min_h == max_h > 0.0
+    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]), is_count)
 
 
 def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:

@@ -18,6 +18,7 @@ from arboost.runtime.errors import XGBoostError
 ParamsLike = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 
 POISSON_MAX_DELTA_STEP = 0.7
+MAX_SYMMETRIC_DEPTH = 16  # levels double the nodes, all of which have histograms at a time
 
 
 class TreeParams(NamedTuple):
@@ -28,6 +29,9 @@ class TreeParams(NamedTuple):
     max_depth: int
     max_leaves: int
     min_child_weight: float
+    min_data_in_leaf: int
+    extra_trees: bool
+    path_smooth: float
     reg_lambda: float
     reg_alpha: float
     max_delta_step: float
@@ -35,6 +39,8 @@ class TreeParams(NamedTuple):
     grow_policy: str
     subsample: float
     sampling_method: str
+    top_rate: float
+    other_rate: float
     colsample_bytree: float
     colsample_bylevel: float
     colsample_bynode: float
@@ -263,11 +269,12 @@ def _objective(value: Any, warn: bool) -> Any:
 
 
 def _selected(values: Mapping[str, Any]) -> set[str]:
-    """Names of the booster, objective and metrics that these parameters choose (a metric without @argument or "-")."""
+    """Names of the booster, objective, metrics (without @argument or "-") and sampling that these parameters choose."""
     metrics = [str(name).partition("@")[0].rstrip("-") for name in _as_list(values.get("eval_metric", ()))]
     return {
         str(values.get("booster", _LEARNER_DEFAULTS.booster)),
         str(values.get("objective", _LEARNER_DEFAULTS.objective)),
+        str(values.get("sampling_method", _TREE_DEFAULTS.sampling_method)),
         *metrics,
     }
 
@@ -306,6 +313,7 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
         unused,
     )
     _check_together(resolved.learner)
+    _check_trees(resolved.tree)
     _check_updater(resolved)
     return resolved
 
@@ -334,6 +342,26 @@ def _check_together(learner: LearnerParams) -> None:
         )
     if learner.huber_slope == 0.0:
         raise XGBoostError("value 0 for Parameter huber_slope: the slope for pseudo huber cannot be 0.")
+
+
+def _check_trees(tree: TreeParams) -> None:
+    """Rules that join parameters of trees."""
+    if tree.grow_policy == "symmetric" and tree.max_depth > MAX_SYMMETRIC_DEPTH:
+        raise XGBoostError(
+            f"value {tree.max_depth} for Parameter max_depth exceed bound [0, {MAX_SYMMETRIC_DEPTH}] of "
+            f"grow_policy='symmetric': every level doubles the nodes. 0 stands for {MAX_SYMMETRIC_DEPTH}."
+        )
+    if tree.sampling_method == "goss":
+        if tree.subsample < 1.0:
+            raise XGBoostError(
+                "sampling_method='goss' draws rows by top_rate and other_rate: leave subsample out, or use "
+                "sampling_method='gradient_based'."
+            )
+        if tree.top_rate + tree.other_rate > 1.0 + 1e-6 or tree.other_rate == 0.0:
+            raise XGBoostError(
+                f"top_rate {tree.top_rate:g} and other_rate {tree.other_rate:g}: they are parts of the rows, together "
+                "at most 1, and other_rate is above 0."
+            )
 
 
 def _steps(updater: Any, process_type: str) -> dict[str, Any]:

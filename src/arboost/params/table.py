@@ -8,6 +8,7 @@ the default. `used_by` says which booster, objective or metric reads a parameter
 
 import math
 
+from arboost.params.extensions import EXTENSIONS
 from arboost.params.spec import Param
 
 OBJECTIVES = (
@@ -147,8 +148,9 @@ _TREE = (
         "grow_policy",
         str,
         "depthwise",
-        "Which node is split next: the nearest to the root, or the one with the largest gain.",
-        choices=("depthwise", "lossguide"),
+        "Which node is split next: the nearest to the root, or the one with the largest gain; or `symmetric`: all of a "
+        "level by one condition, as CatBoost's trees (not in XGBoost, which reads such models).",
+        choices=("depthwise", "lossguide", "symmetric"),
     ),
     Param("subsample", float, 1.0, "Fraction of the rows drawn anew for every tree.", lower=0, upper=1),
     Param(
@@ -156,8 +158,9 @@ _TREE = (
         str,
         "uniform",
         "How rows are drawn: all alike, or in proportion to sqrt(g^2 + lambda h^2), which allows for a smaller "
-        "`subsample` (0.1 and more).",
-        choices=("uniform", "gradient_based"),
+        "`subsample` (0.1 and more); or `goss` (LightGBM's): all rows with the largest gradients, and a random part of "
+        "the others, re-weighted (not in XGBoost).",
+        choices=("uniform", "gradient_based", "goss"),
     ),
     Param("colsample_bytree", float, 1.0, "Fraction of the features drawn for a tree.", lower=0, upper=1),
     Param("colsample_bylevel", float, 1.0, "Fraction of the tree's features drawn for a level.", lower=0, upper=1),
@@ -227,41 +230,6 @@ _TREE = (
         lower=1,
     ),
     Param("max_cat_threshold", int, 64, "Most categories looked at for one split.", lower=1),
-    Param(
-        "cat_strategy",
-        str,
-        "auto",
-        "What becomes of categorical features: `onehot` splits one category from the rest, `partition` finds sets of "
-        "categories, `auto` is XGBoost's rule (`max_cat_to_onehot`), `ordered_ts` puts statistics of the label in the "
-        "place of features of `max_cat_to_onehot` categories or more, as CatBoost does: for many categories. XGBoost "
-        "has no such parameter, and is refused models of `ordered_ts`.",
-        choices=("auto", "onehot", "partition", "ordered_ts"),
-    ),
-    Param(
-        "permutation_count",
-        int,
-        0,
-        "With `cat_strategy=ordered_ts` or `boosting_type=ordered`: orders of the rows, one of which is drawn for each "
-        "round. 0: 1 with `boosting_type=plain`, 4 with `ordered`. CatBoost's name.",
-        lower=0,
-        upper=64,
-    ),
-    Param(
-        "max_cat_combination",
-        int,
-        4,
-        "With `cat_strategy=ordered_ts`: most categorical features that are combined to one; 1: none are.",
-        lower=1,
-        upper=8,
-    ),
-    Param(
-        "boosting_type",
-        str,
-        "plain",
-        "Where splits' gradients come from: the model itself, or (`ordered`, as CatBoost) models that have not learnt "
-        "from the row: slower, less overfitting on small data.",
-        choices=("plain", "ordered"),
-    ),
     Param(
         "max_cached_hist_node",
         int,
@@ -587,7 +555,8 @@ _SURVIVAL = (
 )
 
 PARAMS: dict[str, Param] = {
-    param.name: param for param in _GENERAL + _TREE + _LEARNER + _LOSS + _DART + _LINEAR + _RANKING + _SURVIVAL
+    param.name: param
+    for param in _GENERAL + _TREE + EXTENSIONS + _LEARNER + _LOSS + _DART + _LINEAR + _RANKING + _SURVIVAL
 }
 
 ALIASES: dict[str, str] = {alias: param.name for param in PARAMS.values() for alias in param.aliases}
@@ -637,7 +606,6 @@ HINTS = {
     "depth": 'use "max_depth"',
     "min_sum_hessian_in_leaf": 'use "min_child_weight"',
     "min_gain_to_split": 'use "gamma"',
-    "min_data_in_leaf": 'use "min_child_weight"',
     "lambda_l1": 'use "reg_alpha"',
     "lambda_l2": 'use "reg_lambda"',
     "l2_leaf_reg": 'use "reg_lambda"',

@@ -1,11 +1,13 @@
 """All trees of a model in one set of arrays, laid out for the walk (`ops.predict`)."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from arboost.kernels.dtypes import PACKED_TREE
 from arboost.kernels.ops import predict as ops
+from arboost.kernels.ops import symmetric as symmetric_ops
 from arboost.predict.shap import Explainer, pack_bitsets
 from arboost.runtime.context import Context
 from arboost.tree.model import Tree
@@ -47,6 +49,35 @@ class Forest:
             self._pack_bitsets(trees)
         if any(tree.has_vectors for tree in trees):
             self._pack_vectors(trees)
+        self._pack_conditions(trees)
+
+    def _pack_conditions(self, trees: list[Tree]) -> None:
+        """Where all trees are symmetric: the condition of every level at its leftmost place in the heap.
+
+        A leaf may stand above that place, and is repeated below itself: there the condition changes nothing.
+        """
+        self._is_symmetric = False
+        if self._has_categories or self._leaf_vectors is not None or not self.trees["depth"].max(initial=0) > 1:
+            return  # a forest of stumps needs no kernel of its own
+        found = []
+        for tree, depth in zip(trees, self.trees["depth"].tolist(), strict=True):
+            conditions = level_conditions(tree) if depth >= 0 else None
+            if conditions is None:
+                return
+            found.append(conditions)
+        for node, conditions in zip(self.trees["node"].tolist(), found, strict=True):
+            for k, i in enumerate(conditions):
+                place = node + (1 << k) - 1
+                self._feature[place], self._threshold[place] = i.feature, i.threshold
+                self._default_left[place] = i.default_left
+        self._is_symmetric = True
+        self._note_used()
+
+    def _note_used(self) -> None:
+        """The features that conditions name, and their places among them."""
+        self._used = np.unique(self._feature)
+        self._slot_of = np.zeros(int(self._used.max(initial=0)) + 1, np.int32)
+        self._slot_of[self._used] = np.arange(len(self._used))
 
     def _pack_vectors(self, trees: list[Tree]) -> None:
         """(n_leaves, K) weights; a tree of one target, which may stand beside, adds 0 to the others."""
@@ -86,6 +117,7 @@ class Forest:
             self._add_vectors(ctx, data, trees, margin)
         elif len(chosen):
             kernel = ops.predict_margins_mixed if self._has_categories else ops.predict_margins
+            kernel = symmetric_ops.predict_margins if self._is_symmetric else kernel
             self._run(ctx, kernel, data, chosen, self._leaf_weight, margin)
 
     def _add_vectors(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
@@ -105,6 +137,7 @@ class Forest:
     def find_leaves(self, ctx: Context, data: np.ndarray, trees: slice, leaves: np.ndarray) -> None:
         """leaves (n, n_trees) int32 = the node where each row ends in each chosen tree."""
         kernel = ops.predict_leaves_mixed if self._has_categories else ops.predict_leaves
+        kernel = symmetric_ops.predict_leaves if self._is_symmetric else kernel
         self._run(ctx, kernel, data, self.trees[trees], self._leaf_node, leaves)
 
     def _run(
@@ -116,7 +149,8 @@ class Forest:
         leaf_values: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        nodes: tuple[np.ndarray, ...] = (self._feature, self._threshold, self._default_left, self._child)
+        nodes: tuple[np.ndarray, ...] = (self._feature, self._threshold, self._default_left)
+        nodes += (self._used, self._slot_of) if self._is_symmetric else (self._child,)
         if self._has_categories:
             nodes += (self._category, self._bits)
         work = len(data) * len(chosen) * (1 + self._mean_depth)
@@ -125,6 +159,29 @@ class Forest:
         else:
             grain = max(1, int(len(data) * _SMALL_WORK / work))
             ctx.run_ranges(len(data), grain, kernel, data, chosen, *nodes, leaf_values, out)
+
+
+class Condition(NamedTuple):
+    """What a numerical split asks."""
+
+    feature: int
+    threshold: float
+    default_left: int
+
+
+def level_conditions(tree: Tree) -> list[Condition] | None:
+    """The condition of every level, if all nodes of a level that are split have the same one; else None."""
+    found: list[Condition] = []
+    nodes = np.zeros(1, np.int64)
+    while True:
+        nodes = nodes[tree.left[nodes] >= 0]
+        if not len(nodes):
+            return found
+        asked = tree.feature[nodes], tree.threshold[nodes], tree.default_left[nodes]
+        if any((column != column[0]).any() for column in asked):
+            return None
+        found.append(Condition(int(asked[0][0]), float(asked[1][0]), int(asked[2][0])))
+        nodes = np.concatenate([tree.left[nodes], tree.right[nodes]])
 
 
 class _VectorExplainer(Explainer):

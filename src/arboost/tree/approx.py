@@ -15,7 +15,7 @@ from arboost.matrix.sorted import SortedPage
 from arboost.params.resolve import TreeParams
 from arboost.runtime.context import Context
 from arboost.tree.grow import GrownTree
-from arboost.tree.growers import HistogramGrower, count_bins
+from arboost.tree.growers import HistogramGrower, count_bins, histogram_grower
 
 _GRAIN = 65_536
 _EVERY_ROW = np.zeros(0, np.uint8)
@@ -70,7 +70,7 @@ class ApproxGrower:
             assert self._raw is not None
             cuts = self._proposed.cuts()
             page = make_binned(self._ctx, self._raw, cuts, self._params.enable_bundle, keep_sparse=True)
-        return HistogramGrower(self._ctx, page, self._params, *self._features)
+        return histogram_grower(self._params)(self._ctx, page, self._params, *self._features)
 
     @property
     def monotone(self) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Which nodes are opened next: a level at a time (depthwise) or the one with the largest gain (lossguide).
 
-A policy is an order and a batch size, nothing else; the growth loop in `grow.py` serves both.
+A policy is an order and a batch size, nothing else; the growth loop in `grow.py` serves all of them.
 """
 
 import heapq
@@ -47,3 +47,16 @@ class Driver:
         """Nodes that are still queued, the last to be opened first."""
         ids = [node for _, node in sorted(self._heap)] + [int(i) for level in self._levels for i in level]
         return np.array(ids[::-1], np.int32)
+
+
+class WholeLevels(Driver):
+    """Levels are opened as a whole, or not at all: of symmetric trees."""
+
+    def __init__(self, max_leaves: int):
+        super().__init__(max_leaves, best_first=False)
+
+    def pop(self, limit: int) -> np.ndarray:
+        """All nodes of the level, if there is room for as many more leaves."""
+        if self._levels and len(self._levels[0]) > min(limit, self._room):
+            self._levels.clear()
+        return super().pop(limit)

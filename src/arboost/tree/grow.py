@@ -13,6 +13,7 @@ import numpy as np
 from arboost.levels.base import NO_IDS, Finished, LevelEngine, Rules, Walk
 from arboost.levels.quantize import QuantizedGradients
 from arboost.params.resolve import TreeParams
+from arboost.runtime import rng
 from arboost.tree.column_sampling import ColumnSampler
 from arboost.tree.constraints import Interactions, interaction_sets
 from arboost.tree.driver import Driver
@@ -73,17 +74,20 @@ class Grower:
         self, gradients: QuantizedGradients, sampled: np.ndarray | None, key: int, partition_all: bool = False
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also parts the rows of the deepest leaves."""
-        params, engine = self._params, self.engine
+        engine = self.engine
         features = self._features(key)
         driver, closed = self._driver(), NO_IDS
         try:
-            found = engine.start(gradients, sampled, self._rules(gradients), features)
+            rules = self._rules(gradients)
+            if self._params.extra_trees:
+                rules = rules._replace(draw_key=rng.make_key(key, rng.SPLITS) | 1)
+            found = engine.start(gradients, sampled, rules, features)
             while True:
                 driver.push(engine.nodes, found)
                 batch = driver.pop(engine.make_room(driver.waiting))
                 if not len(batch):
                     break
-                if engine.nodes[batch[0]]["depth"] + 1 == params.max_depth:
+                if engine.nodes[batch[0]]["depth"] + 1 == self._max_depth:
                     # the depth limit closes all children of this batch
                     closed = np.concatenate([closed, engine.close(batch, partition_all)])
                     found = NO_IDS
@@ -91,8 +95,13 @@ class Grower:
                     found = engine.open(batch)
         finally:
             engine.stop()
-        eta = np.float32(params.eta)
+        eta = np.float32(self._params.eta)
         return self._finish(self._make_tree(engine.finish(eta)), closed, eta)
+
+    @property
+    def _max_depth(self) -> int:
+        """The deepest level that leaves may have; 0: any."""
+        return self._params.max_depth
 
     def _driver(self) -> Driver:
         """Which nodes come next."""
@@ -152,4 +161,4 @@ class Grower:
         regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
         reg = np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
         least = 2.0 * p.min_child_weight / gradients.h_unit
-        return Rules(reg, p.max_depth, ceil(min(least, 2.0**62)))
+        return Rules(reg, self._max_depth, ceil(min(least, 2.0**62)), p.min_data_in_leaf, 0, p.path_smooth)

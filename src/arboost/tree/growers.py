@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 
-from arboost.levels.base import GAMMA, Rules
+from arboost.levels.base import GAMMA, Rules, TreeKind
 from arboost.levels.exact import ExactEngine
 from arboost.levels.histogram import HistogramEngine
 from arboost.levels.local_proposals import LocalProposalsEngine
@@ -15,16 +15,21 @@ from arboost.matrix.adapt import RawData
 from arboost.matrix.cuts import MAX_BIN_LIMIT
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage
-from arboost.params.resolve import TreeParams
+from arboost.params.resolve import MAX_SYMMETRIC_DEPTH, TreeParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.constraints import monotone_vector
-from arboost.tree.driver import Driver
+from arboost.tree.driver import Driver, WholeLevels
 from arboost.tree.grow import Grower, GrownTree
 from arboost.tree.model import DELETED, Tree
 from arboost.tree.update import prune
 
 Names = list[str] | None
+
+
+def histogram_grower(params: TreeParams) -> type["HistogramGrower"]:
+    """The kind of grower on binned rows that `grow_policy` asks for."""
+    return SymmetricGrower if params.grow_policy == "symmetric" else HistogramGrower
 
 
 def count_bins(params: TreeParams) -> int:
@@ -37,6 +42,8 @@ def count_bins(params: TreeParams) -> int:
 
 class HistogramGrower(Grower):
     """Grows trees on pages of binned rows; `n_targets` > 0: with a vector of so many weights in a leaf."""
+
+    symmetric = False
 
     def __init__(
         self,
@@ -52,7 +59,9 @@ class HistogramGrower(Grower):
         monotone = monotone_vector(params.monotone_constraints, feature_names, n_features)
         if n_targets:
             _refuse_vectors(pages[0], params, monotone)
-        self._histograms = HistogramEngine(ctx, pages, monotone, n_targets)
+        _refuse_choice(pages[0], params, monotone)
+        chosen = (params.min_data_in_leaf > 1, params.extra_trees, params.path_smooth > 0)
+        self._histograms = HistogramEngine(ctx, pages, monotone, TreeKind(n_targets, self.symmetric, *chosen))
         super().__init__(self._histograms, params, n_features, feature_weights, feature_names, monotone)
         self.set_params(params)
 
@@ -69,6 +78,24 @@ class HistogramGrower(Grower):
         again = self._histograms.weigh_again(gradients, grown.leaves, np.float32(self._params.eta))
         assert again.vectors is not None
         grown.tree.base_weight, grown.tree.vectors = again.base_weight, again.vectors
+
+
+class SymmetricGrower(HistogramGrower):
+    """Grows trees all of whose nodes of a level are split by the same condition (CatBoost's oblivious trees)."""
+
+    symmetric = True
+
+    @property
+    def _max_depth(self) -> int:
+        return self._params.max_depth or MAX_SYMMETRIC_DEPTH
+
+    def _driver(self) -> Driver:
+        return WholeLevels(self._params.max_leaves)
+
+    def _rules(self, gradients: QuantizedGradients) -> Rules:
+        """A node stays in its level if it is heavy enough for a weight of its own: its children need not be."""
+        least = self._params.min_child_weight / gradients.h_unit
+        return super()._rules(gradients)._replace(least_h=max(1, ceil(min(least, 2.0**62))))
 
 
 class ExactGrower(Grower):
@@ -129,9 +156,48 @@ def local_grower(
     return Grower(engine, params, columns.n_features, feature_weights, feature_names, monotone)
 
 
+def _own_parameters(params: TreeParams) -> dict[str, bool]:
+    """Parameters of binned rows alone, as messages call them, and whether they are set."""
+    return {
+        "grow_policy='symmetric'": params.grow_policy == "symmetric",
+        "min_data_in_leaf": params.min_data_in_leaf > 1,
+        "extra_trees": params.extra_trees,
+        "path_smooth": params.path_smooth > 0,
+    }
+
+
+def refuse_own_parameters(params: TreeParams, what: str) -> None:
+    """Raise XGBoostError where candidates are not bins that all nodes share."""
+    for name, is_set in _own_parameters(params).items():
+        if is_set:
+            raise XGBoostError(f"{name} needs bins that all nodes share; {what} has none: use tree_method='hist'.")
+
+
+def _refuse_choice(page: BinnedPage, params: TreeParams, monotone: np.ndarray) -> None:
+    """Raise XGBoostError where rows cannot be counted, or candidates drawn."""
+    beside = {
+        "categorical features": bool(page.cuts.is_categorical.any()),
+        "monotone_constraints": bool(monotone.any()),
+        "path_smooth": params.path_smooth > 0,
+    }
+    for name in ("min_data_in_leaf", "extra_trees"):
+        if _own_parameters(params)[name]:
+            for other, is_there in beside.items():
+                if is_there:
+                    raise XGBoostError(f"{name} is not there together with {other}: leave one of them out.")
+    if params.grow_policy == "symmetric" and params.min_data_in_leaf > 1:
+        raise XGBoostError(
+            "min_data_in_leaf is not there for grow_policy='symmetric', whose levels are split as a whole: use "
+            "min_child_weight, which gives light leaves the weight 0."
+        )
+
+
 def _refuse_vectors(page: BinnedPage, params: TreeParams, monotone: np.ndarray) -> None:
     """Raise XGBoostError for what trees with vectors in their leaves cannot do; XGBoost cannot either."""
     advice = "use multi_strategy='one_output_per_tree'."
+    for name, is_set in _own_parameters(params).items():
+        if is_set:
+            raise XGBoostError(f"{name} is not there for trees with vectors in their leaves: {advice}")
     if params.tree_method not in ("hist", "auto"):
         raise XGBoostError(
             "Only the hist tree method is supported for building multi-target trees with vector leaf, found "

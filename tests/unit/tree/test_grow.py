@@ -11,7 +11,7 @@ from arboost.kernels.dtypes import FEW_ROWS
 from arboost.levels import buffers
 from arboost.runtime.context import Context
 from arboost.tree.growers import HistogramGrower
-from arboost.tree.model import NO_PARENT
+from grown_trees import check_tree
 
 
 def grow(page, gradients, params, n_threads=1, sampled=None, key=0, **options):
@@ -22,23 +22,6 @@ def grow(page, gradients, params, n_threads=1, sampled=None, key=0, **options):
     grower.add_weights(grown, margin, 1)
     assert not margin[:, 0].any()
     return grown, margin[:, 1]
-
-
-def check_tree(tree, nodes, params):
-    """Every array of the finished tree against the naive nodes; bins are `pages.make_page`'s."""
-    splits = [None if node.is_leaf else node.split for node in nodes]
-    assert tree.left.tolist() == [node.left for node in nodes]
-    assert tree.right.tolist() == [node.right for node in nodes]
-    assert tree.parent.tolist() == [NO_PARENT, *(node.parent for node in nodes[1:])]
-    assert tree.feature.tolist() == [s.feature if s else 0 for s in splits]
-    assert tree.default_left.tolist() == [int(s.default_left) if s else 0 for s in splits]
-    values = [s.bin + 1 if s else naive.leaf_value(node, params) for s, node in zip(splits, nodes)]
-    np.testing.assert_array_equal(tree.threshold, np.array(values, np.float32))
-    np.testing.assert_array_equal(tree.gain, np.array([s.gain if s else 0 for s in splits], np.float32))
-    cover = [float(node.h) * params.h_unit for node in nodes]
-    np.testing.assert_array_equal(tree.cover, np.array(cover, np.float32))
-    weights = [node.weight if s else naive.leaf_value(node, params) for s, node in zip(splits, nodes)]
-    np.testing.assert_array_equal(tree.base_weight, np.array(weights, np.float32))
 
 
 def check_against_naive(bins, n_bins, gradients, params, dtype=np.uint8, **options):

@@ -87,6 +87,20 @@ class Buffers(NamedTuple):
     hist: np.ndarray  # (n_buffers, n_planes * n_slots)
 
 
+class Symmetric(NamedTuple):
+    """What a search for one condition for all nodes of a level needs: see symmetric.py."""
+
+    scores: np.ndarray  # (n_threads, 2, widest) float64: with missing values on the right, on the left
+    score_bits: np.ndarray  # the same memory as integers
+
+
+class Choice(NamedTuple):
+    """Which candidates are taken at all: see choice.py."""
+
+    key: np.ndarray  # (1,) uint64: seeds the draw of one candidate for every node and feature; 0: all are tried
+    rows: np.ndarray  # [least rows of a child, plane of the histogram that counts rows]
+
+
 class Search(NamedTuple):
     """What is searched and found: see split.py."""
 
@@ -98,6 +112,8 @@ class Search(NamedTuple):
     scratch: np.ndarray
     scores: np.ndarray
     score_bits: np.ndarray  # the same memory as integers
+    symmetric: Any = ()  # Symmetric where all nodes of a level get the same condition
+    choice: Any = ()  # Choice where not every candidate is taken
 
 
 class Bounds(NamedTuple):
@@ -106,7 +122,9 @@ class Bounds(NamedTuple):
     constraints: np.ndarray  # (n_features,) int64: 1, -1 or 0
     least: np.ndarray  # (n_nodes,) float64
     largest: np.ndarray
-    any_bounds: np.ndarray  # [1 if there are any]
+    outputs: np.ndarray  # (n_nodes,) float64: the weight of every node, smoothed
+    in_force: np.ndarray  # [1 if there are any bounds, or weights are smoothed; the hessian at which a node's own
+    # weight counts as much as that of its parent, 0: it alone counts]
 
 
 class Sets(NamedTuple):
@@ -256,12 +274,41 @@ def _choose_as_extra(arrays):
     return lambda arrays: ()
 
 
+def _as_symmetric(arrays):
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@overload(_as_symmetric, jit_options=OPTIONS)
+def _choose_as_symmetric(arrays):
+    if len(arrays):
+        return lambda arrays: Symmetric(*arrays)
+    return lambda arrays: ()
+
+
+def _as_choice(arrays):
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@overload(_as_choice, jit_options=OPTIONS)
+def _choose_as_choice(arrays):
+    if len(arrays):
+        return lambda arrays: Choice(*arrays)
+    return lambda arrays: ()
+
+
+@part
+def _as_search(arrays):
+    batch, opened, allowed, reg, best, scratch, scores, score_bits, symmetric, choice = arrays
+    named = _as_symmetric(symmetric), _as_choice(choice)
+    return Search(batch, opened, allowed, reg, best, scratch, scores, score_bits, named[0], named[1])
+
+
 @part
 def as_level(arrays):
     """A level from its fields."""
     page, nodes, rows, gradients, plan, buffers, search, extra = arrays
     return Level(
-        as_page(page), nodes, Rows(*rows), Gradients(*gradients), Plan(*plan), Buffers(*buffers), Search(*search),
+        as_page(page), nodes, Rows(*rows), Gradients(*gradients), Plan(*plan), Buffers(*buffers), _as_search(search),
         as_extra(extra),
     )  # fmt: skip
 
@@ -271,7 +318,7 @@ def as_paged_level(arrays):
     """A paged level from its fields."""
     page, nodes, rows, gradients, plan, buffers, search, extra, runs = arrays
     return PagedLevel(
-        as_page(page), nodes, Rows(*rows), Gradients(*gradients), Plan(*plan), Buffers(*buffers), Search(*search),
+        as_page(page), nodes, Rows(*rows), Gradients(*gradients), Plan(*plan), Buffers(*buffers), _as_search(search),
         as_extra(extra), Runs(*runs),
     )  # fmt: skip
 

@@ -3,8 +3,10 @@
 XGBoost's rule: a split on a feature that must rise needs left weight <= right weight; the middle of the two then bounds
 both children's subtrees, from above on the left and from below on the right. With bounds a leaf's weight is not the
 best one, so scores are those of the weights taken, may be negative, and candidates are compared by their gain.
+Smoothed weights (path_smooth) are the other reason not to take the best: a node's is drawn to that of its parent.
 
-A node and a feature have limits = (least weight, largest weight, constraint, score of the node, 1 if there are any).
+A node and a feature have limits = (least weight, largest weight, constraint, score of the node, 1 if there are any,
+hessian that the node's own weight counts for in its children, that weight).
 """
 
 from numba import float64, int64
@@ -37,9 +39,11 @@ from arboost.kernels.scalar import (
 
 
 @part
-def bounded_weight(g, h, least, largest, reg):
-    """The best weight of a leaf within bounds."""
+def bounded_weight(g, h, least, largest, smooth, above, reg):
+    """The best weight of a leaf within bounds, drawn to the weight `above` it."""
     weight = leaf_weight(g, h, reg)
+    if smooth > 0.0 and h >= 0.0:
+        weight = (weight * h + above * smooth) / (h + smooth)
     return least if weight < least else largest if weight > largest else weight
 
 
@@ -50,10 +54,12 @@ def score_of_weight(g, h, weight, reg):
 
 
 @part
-def node_score(node, least, largest, reg):
-    """The score of a node that stays a leaf, under its bounds."""
-    g, h = float64(node.g) * reg[G_UNIT], float64(node.h) * reg[H_UNIT]
-    return score_of_weight(g, h, bounded_weight(g, h, least, largest, reg), reg)
+def _weight_of_node(bounds, nodes, i, reg):
+    """The weight of node i as a leaf, under its bounds."""
+    if bounds.in_force[1] > 0.0:
+        return bounds.outputs[i]
+    g, h = float64(nodes[i].g) * reg[G_UNIT], float64(nodes[i].h) * reg[H_UNIT]
+    return bounded_weight(g, h, bounds.least[i], bounds.largest[i], 0.0, 0.0, reg)
 
 
 @part
@@ -64,14 +70,15 @@ def offer(g_left, h_left, node, limits, reg, code, default_left, found):
     heavy = reg[MIN_CHILD_WEIGHT]
     if hl < heavy or hr < heavy or hl <= 0.0 or hr <= 0.0:
         return
-    least, largest, constraint, parent, bounded = limits
+    least, largest, constraint, parent, bounded, smooth, above = limits
     if bounded == 0 and reg[ALPHA] == 0.0 and reg[MAX_DELTA_STEP] == 0.0:
         dl, dr = hl + reg[LAMBDA], hr + reg[LAMBDA]  # split.py's form, so that equal sums are a tie to the last bit
         score = (gl * gl * dr + gr * gr * dl) / (dl * dr)
     elif bounded == 0:
         score = leaf_score(gl, hl, reg) + leaf_score(gr, hr, reg)
     else:
-        wl, wr = bounded_weight(gl, hl, least, largest, reg), bounded_weight(gr, hr, least, largest, reg)
+        wl = bounded_weight(gl, hl, least, largest, smooth, above, reg)
+        wr = bounded_weight(gr, hr, least, largest, smooth, above, reg)
         if (constraint > 0 and wl > wr) or (constraint < 0 and wl < wr):
             return
         score = score_of_weight(gl, hl, wl, reg) + score_of_weight(gr, hr, wr, reg) - parent
@@ -131,22 +138,32 @@ def select_by_gain(nodes, evals, best, reg):
 @part
 def limits_of(bounds, nodes, i, f, reg):
     """What bounds leave to the children of node i, if it is split on feature f: see above."""
-    if bounds.any_bounds[0] == 0:
-        return 0.0, 0.0, int64(0), 0.0, int64(0)
-    least, largest = bounds.least[i], bounds.largest[i]
-    return least, largest, bounds.constraints[f], node_score(nodes[i], least, largest, reg), int64(1)
+    if bounds.in_force[0] == 0:
+        return 0.0, 0.0, int64(0), 0.0, int64(0), 0.0, 0.0
+    least, largest, weight = bounds.least[i], bounds.largest[i], _weight_of_node(bounds, nodes, i, reg)
+    g, h = float64(nodes[i].g) * reg[G_UNIT], float64(nodes[i].h) * reg[H_UNIT]
+    score = score_of_weight(g, h, weight, reg)
+    return least, largest, bounds.constraints[f], score, int64(1), bounds.in_force[1], weight
+
+
+@part
+def begin(bounds, nodes, reg):
+    """The root's own weight: nothing is above it that it could be drawn to."""
+    g, h = float64(nodes[0].g) * reg[G_UNIT], float64(nodes[0].h) * reg[H_UNIT]
+    bounds.outputs[0] = leaf_weight(g, h, reg)
 
 
 @part
 def hand_down(bounds, nodes, i, reg):
     """Bounds of the children of node i (least and largest, OUT for them)."""
-    if bounds.any_bounds[0] == 0:
+    if bounds.in_force[0] == 0:
         return
     node, least, largest = nodes[i], bounds.least, bounds.largest
-    g, h = float64(node.g_left) * reg[G_UNIT], float64(node.h_left) * reg[H_UNIT]
-    wl = bounded_weight(g, h, least[i], largest[i], reg)
-    g, h = float64(node.g - node.g_left) * reg[G_UNIT], float64(node.h - node.h_left) * reg[H_UNIT]
-    wr = bounded_weight(g, h, least[i], largest[i], reg)
+    smooth, above = bounds.in_force[1], bounds.outputs[i]
+    gl, hl = float64(node.g_left) * reg[G_UNIT], float64(node.h_left) * reg[H_UNIT]
+    wl = bounded_weight(gl, hl, least[i], largest[i], smooth, above, reg)
+    gr, hr = float64(node.g - node.g_left) * reg[G_UNIT], float64(node.h - node.h_left) * reg[H_UNIT]
+    wr = bounded_weight(gr, hr, least[i], largest[i], smooth, above, reg)
     middle = (wl + wr) / 2.0
     for child in range(node.left, node.right + 1):
         least[child], largest[child] = least[i], largest[i]
@@ -155,3 +172,5 @@ def hand_down(bounds, nodes, i, reg):
         largest[node.left], least[node.right] = middle, middle
     elif constraint < 0:
         least[node.left], largest[node.right] = middle, middle
+    bounds.outputs[node.left] = bounded_weight(gl, hl, least[node.left], largest[node.left], smooth, above, reg)
+    bounds.outputs[node.right] = bounded_weight(gr, hr, least[node.right], largest[node.right], smooth, above, reg)

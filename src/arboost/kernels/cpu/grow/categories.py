@@ -19,7 +19,15 @@ from arboost.kernels.scalar import leaf_weight
 
 
 @part
-def _sums(node, f, source, slot_ptr, n, g_sums, h_sums):
+def source_of(level):
+    """Where a node's sums come from: (histograms, columns, row ids, gradients, hessians, shift)."""
+    planes = level.gradients.planes
+    of_rows = level.rows.ids, planes[0], planes[1 if planes.shape[0] > 1 else 0], level.gradients.packings[0, 0]
+    return level.buffers.hist, level.page.columns, of_rows[0], of_rows[1], of_rows[2], of_rows[3]
+
+
+@part
+def sum_categories(node, f, source, slot_ptr, n, g_sums, h_sums):
     """Integer sums of every category in a node: from its histogram, or from its few rows."""
     hist, columns, rows, g_values, h_values, shift = source
     if node.hist != BY_ROWS:
@@ -39,7 +47,7 @@ def _sums(node, f, source, slot_ptr, n, g_sums, h_sums):
 
 
 @part
-def _sort_categories(g_sums, h_sums, n, reg, order, spare, weights):
+def sort_categories(g_sums, h_sums, n, reg, order, spare, weights):
     """order[:n] = the categories by ascending leaf weight, equal ones by code: a merge sort from the bottom up."""
     for c in range(n):
         weights[c] = float32(leaf_weight(float64(g_sums[c]) * reg[G_UNIT], float64(h_sums[c]) * reg[H_UNIT], reg))
@@ -97,11 +105,11 @@ def find_set(node, f, source, slot_ptr, n, limits, bounds, reg, scratch, found):
     limits = [max_cat_to_onehot, max_cat_threshold]; scratch = (g sums, h sums, weights, order, spare).
     """
     g_sums, h_sums, weights, order, spare = scratch
-    _sums(node, f, source, slot_ptr, n, g_sums, h_sums)
+    sum_categories(node, f, source, slot_ptr, n, g_sums, h_sums)
     if n < limits[0]:
         _try_single(g_sums, h_sums, n, node, bounds, reg, found)
     else:
-        _sort_categories(g_sums, h_sums, n, reg, order, spare, weights)
+        sort_categories(g_sums, h_sums, n, reg, order, spare, weights)
         _try_ordered(g_sums, h_sums, n, order, limits[1], node, bounds, reg, found)
     for c in range(n):  # other searches expect zeros
         g_sums[c], h_sums[c] = 0, 0
@@ -115,8 +123,8 @@ def keep_set(node, f, source, slot_ptr, n, limits, reg, scratch, bits):
     if n < limits[0]:
         bits[node.bin >> 6] = uint64(1) << uint64(node.bin & 63)
         return
-    _sums(node, f, source, slot_ptr, n, g_sums, h_sums)
-    _sort_categories(g_sums, h_sums, n, reg, order, spare, weights)
+    sum_categories(node, f, source, slot_ptr, n, g_sums, h_sums)
+    sort_categories(g_sums, h_sums, n, reg, order, spare, weights)
     for j in range(node.bin):
         bits[order[j] >> 6] |= uint64(1) << uint64(order[j] & 63)
     for c in range(n):

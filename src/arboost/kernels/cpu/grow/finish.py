@@ -68,8 +68,10 @@ def _weigh_plain(extra, nodes, i, reg, eta, keep_base, cover, base_weight, weigh
 def _weigh_within(bounds, nodes, i, reg, eta, keep_base, cover, base_weight, weights):
     g, h = float64(nodes[i].g) * reg[G_UNIT], float64(nodes[i].h) * reg[H_UNIT]
     cover[i] = h
-    if bounds.any_bounds[0] != 0:
-        weight = bounded_weight(g, h, bounds.least[i], bounds.largest[i], reg)
+    if bounds.in_force[1] > 0.0:
+        weight = bounds.outputs[i]
+    elif bounds.in_force[0] != 0:
+        weight = bounded_weight(g, h, bounds.least[i], bounds.largest[i], 0.0, 0.0, reg)
     else:
         weight = leaf_weight(g, h, reg)
     _write_weight(weight, nodes[i].left < 0, i, eta, keep_base, base_weight, weights)

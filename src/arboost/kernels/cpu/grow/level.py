@@ -12,8 +12,19 @@ result does not depend on it: sums are integers.
 from numba import int64
 from numba.extending import overload
 
-from arboost.kernels.cpu.grow import histogram, nodes, orders, partition, search, search_vectors, special, split
-from arboost.kernels.cpu.grow.arrays import IN_ORDER, Level, Special, Vectors, as_level, is_of
+from arboost.kernels.cpu.grow import choice as _choice  # noqa: F401  registers its forms of split.py's functions
+from arboost.kernels.cpu.grow import (
+    histogram,
+    nodes,
+    orders,
+    partition,
+    search,
+    search_vectors,
+    special,
+    split,
+    symmetric,
+)
+from arboost.kernels.cpu.grow.arrays import IN_ORDER, Level, Special, Symmetric, Vectors, as_level, is_of
 from arboost.kernels.cpu.grow.jobs import (
     BUILD_JOBS,
     BUILD_UPDATES,
@@ -117,7 +128,8 @@ def _search_bins(level, team, thread, n_threads):
     """The best split of every node in the plan's evals on every feature that has no search of its own."""
     page, plan, gradients = level.page, level.plan, level.gradients
     allowed, reg, best = level.search.allowed, level.search.reg, level.search.best
-    scratch = level.search.scratch[thread], (level.search.scores[thread], level.search.score_bits[thread])
+    scores = level.search.scores[thread], level.search.score_bits[thread]
+    scratch = level.search.scratch[thread], scores, level.search.choice
     evals = plan.evals[: plan.counts[nodes.EVALS]]
     n_features, n_slots, n_updates, _ = search.row_sizes(page)
     n = int64(evals.shape[0])
@@ -134,7 +146,7 @@ def _search_bins(level, team, thread, n_threads):
     share = n_shares(n_by_rows * n_updates * FEW_ROWS, plan.grains[FIND_SLOTS], n_threads)
     if n_by_rows > 0 and thread < share:
         planes = gradients.planes
-        data = (level.rows.ids, planes[0], planes[planes.shape[0] - 1], gradients.packings[0, 0])
+        data = (level.rows.ids, planes[0], planes[1 if planes.shape[0] > 1 else 0], gradients.packings[0, 0])
         span = n * thread // share, n * (thread + 1) // share
         search.find_splits_by_rows(
             page, level.extra, level.nodes, evals, data, allowed, reg, best, scratch, span[0], span[1]
@@ -178,8 +190,20 @@ def _choose_vectors(level, team, thread, n_threads):
     return barrier(team, n_threads)
 
 
+def _choose_symmetric(level, team, thread, n_threads):
+    symmetric.find_conditions(level, team, thread, n_threads)
+    if barrier(team, n_threads):
+        return True
+    if thread == 0:
+        symmetric.select_condition(level)
+    return False
+
+
 @overload(_choose, jit_options=OPTIONS)
 def _choose_form(level, team, thread, n_threads):
+    searched = level[level.fields.index("search")]
+    if is_of(searched[searched.fields.index("symmetric")], Symmetric):
+        return _choose_symmetric
     extra = level[level.fields.index("extra")]
     if is_of(extra, Special):
         return _choose_special

@@ -57,6 +57,18 @@ def _choose_hand_down(extra, nodes, i, reg):
     return _hand_down_sums if is_of(extra, Vectors) else _hand_down_nothing
 
 
+def begin(extra, nodes, reg):
+    """What the root has besides its sums."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@overload(begin, jit_options=OPTIONS)
+def _choose_begin(extra, nodes, reg):
+    if is_of(extra, Special):
+        return lambda extra, nodes, reg: bounding.begin(extra.bounds, nodes, reg)
+    return lambda extra, nodes, reg: None
+
+
 def is_heavy(extra, nodes, i, limits, reg):
     """A cheap bound: whether node i could have two children that are heavy enough."""
     raise NotImplementedError  # only its two compiled forms below are ever called
@@ -197,6 +209,7 @@ def plan_root(extra, nodes, reg, plan):
     _reset(counts)
     root = nodes[0]
     root.hist = NO_HIST
+    begin(named, nodes, reg)
     if may_split(named, nodes, 0, planned.limits, reg):
         root.hist = _take(planned.free, counts)
         _add_build(planned, root, int64(0), int64(-1), root.hist, int32(1))

@@ -52,6 +52,22 @@ def _choose_add_entries(page, ids, in_order, values, packing, builds, partial, h
     return bundled.add_entries if _is_bundled(page) else _add_no_entries
 
 
+def sum_bins(page, node, out, f, g_left, h_left):
+    """Running sums (OUT) over all bins of feature f, from the node's histogram `out`; returns how many there are."""
+    raise NotImplementedError  # only its two compiled forms are ever called
+
+
+def _sum_bins_plain(page, node, out, f, g_left, h_left):
+    n = int64(page.n_bins[f])
+    split.all_sums(out, page.slot_ptr[f], page.slot_ptr[page.slot_ptr.shape[0] - 1], n, g_left, h_left)
+    return n
+
+
+@overload(sum_bins, jit_options=OPTIONS)
+def _choose_sum_bins(page, node, out, f, g_left, h_left):
+    return bundled.sum_bins if _is_bundled(page) else _sum_bins_plain
+
+
 def row_sizes(page):
     """(features, slots, entries of a typical row, 1 if some of them are sparse)."""
     raise NotImplementedError  # only its two compiled forms are ever called

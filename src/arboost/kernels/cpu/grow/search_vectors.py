@@ -23,7 +23,7 @@ def _clear(scores, n):
 
 
 @part
-def _keep_best(bins, n, has_missing, scores, score_bits, found):
+def keep_best(bins, n, has_missing, scores, score_bits, found):
     """The best of n entries; scores[0] sends missing values right, scores[1] left. Ties: see split.py."""
     n_right = n if has_missing else n - 1  # without missing values the last bin leaves nothing on the right
     top = split.top_bits(score_bits[0], n_right)
@@ -63,7 +63,7 @@ def _find_by_bins(node_sums, out, f, slot_ptr, n, units, reg, work, scores, scor
     for t in range(units.shape[0]):
         split.all_sums(out[2 * t * n_slots :], slot, n_slots, n, work[split.G_LEFT], work[split.H_LEFT])
         has_missing |= _add_target(work, n, can_miss, node_sums, t, units[t], reg, scores)
-    _keep_best(work[split.EVERY_BIN], n, has_missing, scores, score_bits, found)
+    keep_best(work[split.EVERY_BIN], n, has_missing, scores, score_bits, found)
 
 
 @part
@@ -121,7 +121,7 @@ def _find_by_rows(node, node_sums, column, rows, n, planes, sources, units, reg,
         for t in range(units.shape[0]):
             _sum_target(column, rows, node.start, node.stop, n, planes, sources[t], work, n_occupied)
             has_missing |= _add_target(work, n_occupied, True, node_sums, t, units[t], reg, scores)
-        _keep_best(work[split.BINS], n_occupied, has_missing, scores, score_bits, found)
+        keep_best(work[split.BINS], n_occupied, has_missing, scores, score_bits, found)
     for k in range(uint64(n_occupied)):
         work[split.G_SUMS, uint64(work[split.BINS, k])] = 0  # split.py's own: zero between calls
 

@@ -10,14 +10,6 @@ from arboost.kernels.jit import part
 
 
 @part
-def _source(level):
-    """Where a node's sums come from: (histograms, columns, row ids, gradients, hessians, shift)."""
-    planes = level.gradients.planes
-    of_rows = level.rows.ids, planes[0], planes[planes.shape[0] - 1], level.gradients.packings[0, 0]
-    return level.buffers.hist, level.page.columns, of_rows[0], of_rows[1], of_rows[2], of_rows[3]
-
-
-@part
 def _set_scratch(level, thread):
     """(g sums, h sums, weights, order, spare) for categories.py."""
     work, extra = level.search.scratch[thread], level.extra
@@ -33,7 +25,7 @@ def _set_scratch(level, thread):
 @part
 def find_special(level, thread, n_threads):
     """Every thread its part of the pairs of evaluated nodes and features searched here."""
-    extra, page, source = level.extra, level.page, _source(level)
+    extra, page, source = level.extra, level.page, categories.source_of(level)
     evals = level.plan.evals[: level.plan.counts[nodes.EVALS]]
     allowed, reg, work = level.search.allowed, level.search.reg, level.search.scratch[thread]
     of_sets = _set_scratch(level, thread)
@@ -58,11 +50,11 @@ def select_splits(level):
     """Give every evaluated node its best split; write down the sets of those that split by one."""
     extra, reg, best, page = level.extra, level.search.reg, level.search.best, level.page
     evals = level.plan.evals[: level.plan.counts[nodes.EVALS]]
-    if extra.bounds.any_bounds[0] == 0:
+    if extra.bounds.in_force[0] == 0:
         split.select_splits(level.nodes, evals, best, reg, int64(0), int64(evals.shape[0]))
     else:
         bounds.select_by_gain(level.nodes, evals, best, reg)
-    source, of_sets = _source(level), _set_scratch(level, 0)
+    source, of_sets = categories.source_of(level), _set_scratch(level, 0)
     for e in range(evals.shape[0]):
         i = evals[e]
         node = level.nodes[i]

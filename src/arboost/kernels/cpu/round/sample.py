@@ -50,6 +50,43 @@ def count_sizes(size_bits, counts, lows, start, stop):
 
 
 @kernel
+def goss_sizes(g, h, size, start, stop):
+    """size[r] (float32, OUT) = |g h|, summed over the targets of g and h (K, n): LightGBM's measure."""
+    for r in range(uint64(start), uint64(stop)):
+        total = 0.0
+        for k in range(uint64(g.shape[0])):
+            total += abs(float64(g[k, r]) * float64(h[k, r]))
+        size[r] = float32(total)
+
+
+@kernel
+def count_low_bits(size_bits, bucket, counts, start, stop):
+    """Rows of one of `count_sizes`' buckets by the low bits of their size (int64, OUT)."""
+    mask = uint64((1 << LOW_BITS) - 1)
+    for r in range(uint64(start), uint64(stop)):
+        bits = uint64(size_bits[r])
+        if bits >> uint64(LOW_BITS) == uint64(bucket):
+            counts[bits & mask] += int64(1)
+
+
+@kernel
+def sample_others(key, size_bits, largest, chance, first_row, rows, factor, start, stop):
+    """Rows whose size is above `largest`, and of the others as many as `chance` leaves: ids (rows, OUT), how many.
+
+    factor (float32, OUT) is what their gradients are multiplied by: 1, 1 / chance, and 0 for rows that are not chosen.
+    """
+    k, n, others = uint64(key), uint64(start), float32(1.0 / chance)
+    for r in range(uint64(start), uint64(stop)):
+        is_large = int64(size_bits[r]) > largest
+        draw = (float64(int64(mix(k ^ mix(uint64(first_row) + r)) >> uint64(11))) + 0.5) * 2.0**-53
+        chosen = is_large or draw < chance
+        rows[n] = int32(r)
+        n += uint64(chosen)
+        factor[r] = float32(0.0) if not chosen else float32(1.0) if is_large else others
+    return n - uint64(start)
+
+
+@kernel
 def sample_by_size(key, size, level, g, h, first_row, rows, g_out, h_out, start, stop):
     """Like `sample_rows`, with probability size / level: rows, and their gradients (K, n) divided by it (all OUT).
 

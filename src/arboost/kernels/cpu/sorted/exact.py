@@ -199,7 +199,7 @@ def _find(blocks, nodes, gradients, level, bounds, search, f, e, thread):
         return
     i = evals[e]
     node, kind, entries = nodes[i], blocks.kinds[f], blocks.entries
-    if bounds.any_bounds[0] != 0:
+    if bounds.in_force[0] != 0:
         limits = bounding.limits_of(bounds, nodes, i, f, reg)
         find_bounded(entries, run, kind, gradients, node, limits, reg, found)
         return
@@ -263,7 +263,7 @@ def _cut_long_runs(order, blocks, nodes, level, bounds, search, n_pairs, n_threa
     """List the pieces of runs that are clearly more than a thread's fair share of the level (pieces, OUT)."""
     counts, pieces, tuning = level.counts, search.pieces, search.tuning
     counts[PIECES], counts[LONG_RUN] = 0, int64(1) << 62
-    if n_threads == 1 or bounds.any_bounds[0] != 0:
+    if n_threads == 1 or bounds.in_force[0] != 0:
         return
     total = int64(0)
     for pair in range(n_pairs):
@@ -493,7 +493,7 @@ def _choose(blocks, nodes, level, bounds, search):
     segments, opened, counts = level.segments, level.opened, level.counts
     evals = level.evals[: counts[EVALS]]
     reg, best, threshold = search.reg, search.best, search.threshold
-    if bounds.any_bounds[0] != 0:
+    if bounds.in_force[0] != 0:
         bounding.select_by_gain(nodes, evals, best, reg)
     else:
         split.select_splits(nodes, evals, best, reg, int64(0), int64(evals.shape[0]))

@@ -223,13 +223,13 @@ def open_features(columns, target, side, nodes, batch, runs, gradients, search, 
 
 
 @kernel
-def choose_splits(nodes, evals, search, any_bounds, runs, values, outer_cuts, thresholds, places, opened, counts):
+def choose_splits(nodes, evals, search, in_force, runs, values, outer_cuts, thresholds, places, opened, counts):
     """Give the evaluated nodes their best split, its threshold and place; `opened` (OUT) lists those that have one.
 
     outer_cuts (2, n_features): below and above all values of a feature, for splits of missing from present ones.
     """
     _, reg, best, best_places, _ = search
-    if any_bounds != 0:
+    if in_force != 0:
         bounding.select_by_gain(nodes, evals, best, reg)
     else:
         split.select_splits(nodes, evals, best, reg, int64(0), int64(evals.shape[0]))
