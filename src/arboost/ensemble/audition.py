@@ -1,7 +1,8 @@
 """Contenders for a model: each trains on one part of the rows and is scored on another; the better ones go on.
 
-The first heat is short and for all; half of them go on to a heat twice as long, and so forth. The last one trains until
-its score has not improved for a while. Heats are counted in rounds, never in seconds: the same contender wins on any
+The champion, most promising before anything is known, trains until its score has not improved for a while. The
+challengers' first heat is short; half of them go on to a heat twice as long, and so forth; the last one must beat the
+champion by more than chance would. Heats are counted in rounds, never in seconds: the same contender wins on any
 machine, unless a time limit ends the race before.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from arboost.booster import Booster
+from arboost.ensemble.heldout import row_losses
 from arboost.ensemble.trend import Trend
 from arboost.matrix.dmatrix import DMatrix
 
@@ -74,55 +76,99 @@ class Contender:
                 self.scores.append(score if math.isfinite(score) else math.inf)
         return True
 
+    def held_out(self) -> np.ndarray:
+        """Margins of the validation rows after the best round."""
+        assert self.valid is not None
+        rounds = (0, self.best_round + 1)
+        return self.booster.predict(self.valid, output_margin=True, iteration_range=rounds).astype(np.float64)
+
+    def row_losses(self) -> np.ndarray:
+        """Loss of every validation row after the best round."""
+        assert self.valid is not None
+        label = self.valid.info.label
+        assert label is not None
+        return row_losses(self.held_out(), label, self.params["objective"] != "reg:squarederror")
+
     def best_model(self) -> Booster:
         """The model of the rounds up to the best one, without the data."""
         return self.booster[: self.best_round + 1].reset()
 
 
-def race(
-    contenders: list[Contender],
-    heat: int,
-    max_rounds: int,
-    patience: int,
-    clock: Clock,
-    share: float,
-    say: Callable[[str], None],
-    keep: Callable[[Contender], None],
-) -> list[Contender]:
-    """Train contenders in heats; all of them, the best first.
+class Race:
+    """A champion, who trains until it is done, and challengers, who go on in heats; one of them may take its place.
 
     Parameters
     ----------
-    contenders
-        Who takes part.
     heat
         Rounds of the first heat.
     max_rounds
-        Most rounds of the last one standing.
+        Most rounds of anybody.
     patience
         Rounds without a better score after which a contender has done all it can.
     clock, share
         When to end, whatever the heats say: at this share of the time limit.
     say
-        Told who goes on.
+        Told how heats end.
     keep
-        Told the best so far, after every heat: what is left after an interrupt.
+        Told the best so far, after every turn: what is left after an interrupt.
     """
-    standing = list(contenders)
-    n_rounds = heat
-    while True:
-        for contender in standing:
-            so_far = len(contender.scores)
-            last = max_rounds if len(standing) == 1 else min(n_rounds, max_rounds)
-            contender.advance(last - so_far, patience, clock, share)
-            if contender.best_score <= min(c.best_score for c in contenders):
-                keep(contender)
-        standing.sort(key=lambda c: c.best_score)
-        if len(standing) == 1:
-            break
-        say(f"after {n_rounds} rounds: " + "; ".join(c.name_and_score for c in standing))
-        standing = standing[: (len(standing) + 1) // 2]
-        n_rounds *= 2
-    out = sorted((c for c in contenders if c is not standing[0]), key=lambda c: c.best_score)
-    say(f"chosen: {standing[0].name_and_score}")
-    return [standing[0], *out]
+
+    def __init__(
+        self,
+        heat: int,
+        max_rounds: int,
+        patience: int,
+        clock: Clock,
+        share: float,
+        say: Callable[[str], None],
+        keep: Callable[[Contender], None],
+    ):
+        self._heat, self._max_rounds, self._patience = heat, max_rounds, patience
+        self._clock, self._share = clock, share
+        self._say, self._keep = say, keep
+        self._best: Contender | None = None
+
+    def run(self, contenders: list[Contender]) -> list[Contender]:
+        """All contenders, the winner first; the first one given is the champion."""
+        champion, standing = contenders[0], contenders[1:]
+        self._train(champion, self._max_rounds)
+        n_rounds = self._heat
+        while standing:
+            for contender in standing:
+                self._train(contender, self._max_rounds if len(standing) == 1 else n_rounds)
+            standing.sort(key=lambda c: c.best_score)
+            if len(standing) == 1:
+                break
+            self._say(f"after {n_rounds} rounds: " + "; ".join(c.name_and_score for c in standing))
+            standing = standing[: (len(standing) + 1) // 2]
+            n_rounds *= 2
+        winner = champion
+        if standing and is_better(standing[0], champion):
+            winner = standing[0]
+        self._say(f"chosen: {winner.name_and_score}")
+        return [winner, *sorted((c for c in contenders if c is not winner), key=lambda c: c.best_score)]
+
+    def _train(self, contender: Contender, last_round: int) -> None:
+        contender.advance(last_round - len(contender.scores), self._patience, self._clock, self._share)
+        if self._best is None or contender.best_score < self._best.best_score:
+            self._best = contender
+        if contender is self._best:
+            self._keep(contender)
+
+
+def is_better(challenger: Contender, champion: Contender) -> bool:
+    """Whether a challenger's mean loss is lower by more than that difference's own standard error.
+
+    Of few validation rows the lowest score is often luck.
+    """
+    if not math.isfinite(challenger.best_score):
+        return False
+    gains = champion.row_losses() - challenger.row_losses()
+    weight = champion.valid.info.row_weight() if champion.valid is not None else None
+    weight = np.ones(len(gains)) if weight is None else weight.astype(np.float64)
+    total = weight.sum()
+    if not total > 0.0:
+        return False
+    mean = (weight * gains).sum() / total
+    error = math.sqrt(float((weight**2 * (gains - mean) ** 2).sum())) / total
+    return bool(mean > error)

@@ -17,7 +17,7 @@ from arboost import _sklearn_fit as fitting
 from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
 from arboost.ensemble import saved
-from arboost.ensemble.audition import Clock, Contender, race
+from arboost.ensemble.audition import Clock, Contender, Race, is_better
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
 from arboost.ensemble.recipes import EFFORTS, QUALITIES, Facts, Recipe, learning_rate, recipes
 from arboost.ensemble.trend import Trend, fit_trend
@@ -26,6 +26,7 @@ from arboost.runtime.errors import XGBoostError
 
 __all__ = ["BoostedClassifier", "BoostedRegressor"]
 
+_TREND_OBJECTIVES = ("reg:squarederror", "binary:logistic")
 _FEW_ROWS = 20  # that nothing is set aside of
 _RACE_SHARE = 0.6  # of the time limit that auditions and their winner may take, where more is to be trained
 _TRAIN_BYTES = 14  # of memory for every value: as given, its parts for training and validation, and bins
@@ -119,7 +120,7 @@ class _Boosted(BaseEstimator):
         contenders = [self._contender(recipe, params | versions, train, valid) for recipe in chosen]
         share = _RACE_SHARE if effort.refits or n_members > 1 else 1.0
         limits = (effort.heat, effort.max_rounds, effort.patience, self._clock, share)
-        ranking = race(contenders, *limits, self._say, lambda best: self._take([best]))
+        ranking = Race(*limits, self._say, lambda best: self._take([best])).run(contenders)
         winner = ranking[0]
         self._note(
             model=winner.name,
@@ -129,7 +130,8 @@ class _Boosted(BaseEstimator):
         )
         self._hold_out([(winner, valid_rows)], data)
         if n_members > 1:
-            self._train_members(data, strata, winner, n_members)
+            equals = [c for c in ranking[1:2] if not is_better(winner, c)]
+            self._train_members(data, strata, [winner, *equals], n_members)
         elif effort.refits and not self._clock.is_over(_RACE_SHARE):
             self._refit(data, winner)
         else:
@@ -146,7 +148,7 @@ class _Boosted(BaseEstimator):
     def _facts(self, data: DMatrix) -> Facts:
         values = data.categories.values if data.categories is not None else []
         most = max((len(v) for v in values if v is not None), default=0)
-        has_trend = self._task["objective"] == "reg:squarederror" and data.info.label.ndim == 1  # type: ignore[union-attr]
+        has_trend = self._task["objective"] in _TREND_OBJECTIVES and data.info.label.ndim == 1  # type: ignore[union-attr]
         return Facts(data.num_row(), data.num_col(), self._task.get("num_class", 1), most, has_trend)
 
     def _recipes(self, data: DMatrix) -> tuple[list[Recipe], dict[str, Any]]:
@@ -168,7 +170,7 @@ class _Boosted(BaseEstimator):
         return chosen, versions
 
     def _contender(self, recipe: Recipe, params: dict[str, Any], train: DMatrix, valid: DMatrix | None) -> Contender:
-        trend = fit_trend(train) if recipe.trend else None
+        trend = fit_trend(train, params["objective"] == "binary:logistic") if recipe.trend else None
         if trend is not None:
             train, valid = _with_margin(train, trend), None if valid is None else _with_margin(valid, trend)
         return Contender(recipe.name, {**params, **recipe.params}, train, valid, trend)
@@ -182,25 +184,27 @@ class _Boosted(BaseEstimator):
             self._take([final])
             self._note(refit_rows=data.num_row())
 
-    def _train_members(self, data: DMatrix, strata: np.ndarray | None, winner: Contender, n_members: int) -> None:
-        """Members that each leave out another part of the rows and stop by it."""
+    def _train_members(self, data: DMatrix, strata: np.ndarray | None, kinds: list[Contender], n_members: int) -> None:
+        """Members that each leave out another part of the rows and stop by it; kinds take turns."""
         effort = EFFORTS[self.quality]
         parts: list[tuple[Contender, np.ndarray]] = []
         n_folds = max(3, n_members)
-        folds = _folds(data.num_row(), n_folds, winner.params["seed"], strata)
+        folds = _folds(data.num_row(), n_folds, kinds[0].params["seed"], strata)
         everything = np.arange(data.num_row())
         for i in range(n_members):
             if parts and self._clock.is_over((i + 1) / (n_members + 1)):
                 break
             rows = folds[i % n_folds]
             train, valid = data.slice(np.setdiff1d(everything, rows)), data.slice(rows)
-            params = {**winner.params, "seed": winner.params["seed"] + i}
-            member = self._contender(Recipe(winner.name, {}, winner.trend is not None), params, train, valid)
+            kind = kinds[i % len(kinds)]
+            params = {**kind.params, "seed": kind.params["seed"] + i}
+            member = self._contender(Recipe(kind.name, {}, kind.trend is not None), params, train, valid)
             member.advance(effort.max_rounds, effort.patience, self._clock)
             self._say(f"member {i + 1}: {member.name_and_score}")
             parts.append((member, rows))
             self._take([member for member, _ in parts])
         self._note(members=len(parts), rounds=[member.best_round + 1 for member, _ in parts])
+        self._note(kinds=[kind.name for kind in kinds])
         self._hold_out(parts, data)
 
     def _take(self, contenders: list[Contender]) -> None:
@@ -212,9 +216,7 @@ class _Boosted(BaseEstimator):
         """Learn from what models say of rows that they have not seen."""
         margins, rows = [], []
         for contender, held in parts:
-            assert contender.valid is not None
-            last = (0, contender.best_round + 1)
-            margins.append(contender.booster.predict(contender.valid, output_margin=True, iteration_range=last))
+            margins.append(contender.held_out())
             rows.append(held)
         label, weight = data.info.label, data.info.row_weight()
         assert label is not None

@@ -12,18 +12,11 @@ _MAX_RESIDUALS = 2001  # quantiles that stand for all residuals
 def fit_temperature(margin: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
     """What margins are best divided by: least log loss, by golden section on the logarithm."""
     weight = np.ones(len(label)) if weight is None else weight.astype(np.float64)
-    codes = label.astype(np.int64)
-    if not weight.sum() > 0 or len(np.unique(codes[weight > 0])) < 2:
+    if not weight.sum() > 0 or len(np.unique(label[weight > 0])) < 2:
         return 1.0
-    if margin.ndim == 1:
-        margin = np.column_stack([np.zeros(len(margin)), margin])
-    rows = np.arange(len(codes))
 
     def loss(log_t: float) -> float:
-        scaled = margin / math.exp(log_t)
-        scaled = scaled - scaled.max(axis=1, keepdims=True)
-        nats = np.log(np.exp(scaled).sum(axis=1)) - scaled[rows, codes]
-        return float((nats * weight).sum())
+        return float((row_losses(margin / math.exp(log_t), label, is_classes=True) * weight).sum())
 
     ratio = (math.sqrt(5.0) - 1.0) / 2.0
     a, b = math.log(_LOWEST), math.log(_HIGHEST)
@@ -39,6 +32,17 @@ def fit_temperature(margin: np.ndarray, label: np.ndarray, weight: np.ndarray | 
             d = a + ratio * (b - a)
             f_d = loss(d)
     return math.exp((a + b) / 2.0)
+
+
+def row_losses(margin: np.ndarray, label: np.ndarray, is_classes: bool) -> np.ndarray:
+    """(n,) log loss of margins (n,) or (n, classes), or squared error of numbers."""
+    if not is_classes:
+        errors = (margin - label) ** 2
+        return errors if errors.ndim == 1 else errors.mean(axis=1)
+    if margin.ndim == 1:
+        margin = np.column_stack([np.zeros(len(margin)), margin])
+    margin = margin - margin.max(axis=1, keepdims=True)
+    return np.log(np.exp(margin).sum(axis=1)) - margin[np.arange(len(label)), label.astype(np.int64)]
 
 
 def residual_sample(errors: np.ndarray) -> np.ndarray:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 QUALITIES = (1, 2, 3, 4, 5)
-MANY_CATEGORIES = 4  # a categorical column of more has statistics in its place
+MANY_CATEGORIES = 4  # a categorical column of so many has statistics in its place
+FEW_ENOUGH_CATEGORIES = 100  # for sets of categories to be worth a try
+_LEAF_WISE = {"grow_policy": "lossguide", "max_leaves": 32, "max_depth": 0}
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,10 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     1: Effort(0.15, 300, 15, 30, False, 1),
-    2: Effort(0.1, 600, 30, 60, True, 1),
-    3: Effort(0.06, 1500, 50, 80, True, 1),
-    4: Effort(0.06, 2000, 60, 80, False, 4),
-    5: Effort(0.05, 3000, 80, 100, False, 8),
+    2: Effort(0.1, 600, 30, 100, True, 1),
+    3: Effort(0.06, 1500, 60, 200, True, 1),
+    4: Effort(0.06, 2000, 60, 200, False, 4),
+    5: Effort(0.05, 3000, 80, 240, False, 8),
 }
 
 
@@ -56,15 +58,17 @@ def learning_rate(effort: Effort, n_rows: int) -> float:
 
 def recipes(quality: int, facts: Facts) -> list[Recipe]:
     """The contenders, the most promising first."""
-    free: dict[str, Any] = {"max_depth": 6, "subsample": 0.8, "colsample_bynode": 0.8, "min_child_weight": 1.0}
-    found = [Recipe("trees of depth 6", free)]
-    if facts.most_categories > MANY_CATEGORIES:
-        found.insert(0, Recipe("trees of depth 6, ordered statistics", {**free, "cat_strategy": "ordered_ts"}))
+    shared: dict[str, Any] = {"subsample": 0.8}
+    if facts.most_categories >= MANY_CATEGORIES:
+        shared["cat_strategy"] = "ordered_ts"
+    leaf_wise = {**shared, **_LEAF_WISE, "reg_lambda": 5.0, "colsample_bynode": 0.8}
+    symmetric = {**shared, "grow_policy": "symmetric", "max_depth": 8 if quality >= 3 else 6, "reg_lambda": 3.0}
+    found = [Recipe("symmetric trees", symmetric)]
     if quality == 1:
-        return found[:1]
-    best_first = {**found[0].params, "grow_policy": "lossguide", "max_leaves": 48, "max_depth": 0}
-    if quality >= 3:
-        found.append(Recipe(found[0].name.replace("of depth 6", "of 48 leaves"), best_first))
+        return found
+    found.append(Recipe("leaf-wise trees", leaf_wise))
     if facts.has_trend:
-        found.append(Recipe(found[0].name + ", linear trend", found[0].params, True))
+        found.append(Recipe("symmetric trees on a linear trend", symmetric, True))
+    if quality >= 3 and MANY_CATEGORIES <= facts.most_categories <= FEW_ENOUGH_CATEGORIES:
+        found.append(Recipe("leaf-wise trees, sets of categories", {**leaf_wise, "cat_strategy": "partition"}))
     return found
