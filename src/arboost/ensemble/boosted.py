@@ -258,8 +258,7 @@ class _Boosted(BaseEstimator):
         data = DMatrix(X, missing=self.missing, nthread=self.n_jobs, enable_categorical=True)
         total = np.zeros(1)
         for booster, trend in zip(self.members_, self.trends_, strict=True):
-            if trend is not None:
-                data.set_base_margin(trend.margin(booster._aligned_columns(data)))
+            data.info.base_margin = None if trend is None else trend.margin(booster._aligned_columns(data))
             total = total + booster.predict(data, output_margin=True, strict_shape=True).astype(np.float64)
         return total / len(self.members_)
 
@@ -417,7 +416,8 @@ class BoostedClassifier(ClassifierMixin, _Boosted):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
 
     def _set_heldout(self, margin: np.ndarray | None, truth: Any) -> None:
         self.temperature_ = 1.0

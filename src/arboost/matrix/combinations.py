@@ -18,7 +18,7 @@ from arboost.runtime.context import Context
 MAX_ROWS = 40_000  # that candidates are scored on
 MAX_COLUMNS = 14  # that are combined
 MAX_FOUND = 24
-MIN_SHARE = 1e-4  # of the residual's squares: what explains less is left alone
+MIN_CHI_SQUARE = 4.0  # of what is explained: a combination that knows nothing has 1 on average
 STRENGTH = 10.0
 _MAX_TARGETS = 4
 
@@ -86,7 +86,7 @@ class _Search:
         candidates = {_joined((a,), (b,)) for a in columns for b in columns if a < b}
         while candidates and len(found) < MAX_FOUND:
             best, gain, explained = self._best(sorted(c for c in candidates if self._fits(c)))
-            if best is None or gain < MIN_SHARE * float((self._residual**2).sum()):
+            if best is None or gain < MIN_CHI_SQUARE * float((self._residual**2).mean()):
                 break
             self._residual -= explained
             found.append(best)
