@@ -20,7 +20,7 @@ import numpy as np
 
 import arboost
 from arboost.core import XGBoostError
-from combinations import OURS_ALONE, Draw, draw, redraw_growth
+from combinations import CHOICES, OURS_ALONE, Draw, draw, redraw_growth
 
 # Names of the sizes below which work is not shared: they may change how work is cut, never what comes out.
 SHARE_SIZES = re.compile(r"(\w*_)?GRAIN(_\w+)?|TEAM_\w+|_SMALL_WORK|SHARED_ENTRIES|PIECE_ENTRIES")
@@ -312,7 +312,8 @@ def _check_loss(d: Draw) -> str:
     # leaves that are solved: ours keep constraints, and `exact` solves them too
     is_solved = p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
     keeps_promise = is_solved and ("monotone_constraints" in p or p.get("tree_method") == "exact")
-    if has_no_peer or overshoots or keeps_promise:  # XGBoost does not hold the constraint there
+    fits_less = any(name in p or name in d.more_params for name in CHOICES)
+    if has_no_peer or overshoots or keeps_promise or fits_less:  # XGBoost does not hold the constraint there
         return "alone"
     is_random = any(name in p or name in d.more_params for name in RANDOM) or "rank:" in p["objective"]
     try:

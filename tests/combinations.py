@@ -18,7 +18,11 @@ TREE_OBJECTIVES = (
     "rank:ndcg", "rank:pairwise", "rank:map", "survival:cox", "survival:aft", "several targets", "several labels",
 )  # fmt: skip
 _CUSTOM = ("reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax")
-OURS_ALONE = frozenset({"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha"})
+OURS_ALONE = frozenset(
+    {"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha", "top_rate", "other_rate", "min_data_in_leaf",
+     "extra_trees", "path_smooth"}
+)  # fmt: skip
+CHOICES = ("min_data_in_leaf", "extra_trees", "path_smooth")  # which are there for bins alone
 
 
 @dataclass
@@ -351,6 +355,7 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
         ("colsample_bylevel", 0.15, (0.1, 0.5, 0.9)), ("colsample_bynode", 0.15, (0.1, 0.5, 0.9)),
         ("max_bin", 0.35, (2, 3, 7, 64, 255, 256, 257, 400, 1000)), ("num_parallel_tree", 0.15, (2, 3)),
         ("seed_per_iteration", 0.03, (True,)), ("enable_bundle", 0.1, (False,)),
+        ("min_data_in_leaf", 0.07, (2, 5, 40)), ("extra_trees", 0.07, (True,)), ("path_smooth", 0.07, (1.0, 50.0)),
     ):  # fmt: skip
         p |= d.maybe(share, name, *choices)
     if d.chance(0.08):
@@ -406,8 +411,14 @@ def _avoid_refusals(params: dict[str, Any], is_quantile: bool, is_categorical: b
     if wants_vectors and (is_categorical or booster == "dart" or "monotone_constraints" in params):
         del params["multi_strategy"]
     is_local = params.get("sketch_proposal") == "local"
-    if method == "exact" or is_local or wants_vectors or params.get("max_depth", 0) > 16:
-        params.update({"grow_policy": "depthwise"} if params.get("grow_policy") == "symmetric" else {})
+    is_symmetric = params.get("grow_policy") == "symmetric"
+    if params.get("tree_method") == "exact" or is_local or wants_vectors or params.get("max_depth", 0) > 16:
+        params.update({"grow_policy": "depthwise"} if is_symmetric else {})
+        for name in CHOICES:
+            params.pop(name, None)
+    if is_categorical or is_symmetric or "monotone_constraints" in params or "path_smooth" in params:
+        params.pop("min_data_in_leaf", None)
+        params.pop("extra_trees", None)
     if is_categorical and params.get("sketch_proposal") == "local":
         params["sketch_proposal"] = "global"
 

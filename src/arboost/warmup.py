@@ -73,6 +73,7 @@ def _warm_hist(xgb: Any, X: np.ndarray) -> None:
     expectiles = {"objective": "reg:expectileerror", "expectile_alpha": [0.2, 0.8], "eval_metric": "expectile"}
     xgb.train(_QUIET | expectiles, numbers, 2, evals=[(numbers, "train")], verbose_eval=False).predict(numbers)
     xgb.train(_QUIET | {"sampling_method": "gradient_based", "subsample": 0.5}, numbers, 2)
+    xgb.train(_QUIET | {"sampling_method": "goss"}, numbers, 2)
     _warm_bundles(xgb)
 
 
@@ -126,6 +127,17 @@ def _warm_categories(xgb: Any, X: np.ndarray) -> None:
     data = _categorical(xgb, X)
     for params in ({"subsample": 0.5}, {"monotone_constraints": (1, 0, 0)}):
         model = xgb.train(_QUIET | params, data, 2)
+        model.predict(data)
+        model.predict(data, pred_leaf=True)
+
+
+def _warm_choice(xgb: Any, X: np.ndarray) -> None:
+    xgb.train(_QUIET | {"min_data_in_leaf": 5}, xgb.DMatrix(X, X[:, 0]), 2)
+
+
+def _warm_symmetric(xgb: Any, X: np.ndarray) -> None:
+    for data in (xgb.DMatrix(X, X[:, 0]), _categorical(xgb, X)):
+        model = xgb.train(_QUIET | {"grow_policy": "symmetric"}, data, 2)
         model.predict(data)
         model.predict(data, pred_leaf=True)
 
@@ -228,6 +240,7 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "hist": _warm_hist,
     "approx": _warm_approx,
     "categories": _warm_categories,
+    "choice": _warm_choice,
     "exact": _warm_exact,
     "linear": _warm_linear,
     "ordered": _warm_ordered,
@@ -235,6 +248,7 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "shap": _warm_shap,
     "statistics": _warm_statistics,
     "survival": _warm_survival,
+    "symmetric": _warm_symmetric,
     "text": _warm_text,
     "update": _warm_update,
     "vector": _warm_vector,

@@ -131,7 +131,7 @@ BAD_PARAMS = {
     "no expectile": ({}, {"objective": "reg:expectileerror"}, "set expectile_alpha"),
     "expectile": ({}, {"objective": "reg:expectileerror", "expectile_alpha": [2]}, "expectile_alpha exceed bound"),
     "no classes": ({}, {"objective": "multi:softprob"}, "num_class should be greater equal to 1"),
-    "sampling_method": ({}, {"sampling_method": "size"}, "valid values are: {'uniform', 'gradient_based'}"),
+    "sampling_method": ({}, {"sampling_method": "size"}, "valid values are: {'uniform', 'gradient_based', 'goss'}"),
     "subsample": ({}, {"subsample": 1.5}, "subsample exceed bound"),
     "multi_strategy": ({}, {"multi_strategy": "both"}, "one_output_per_tree"),
     "pair method": (MEAN, {"lambdarank_pair_method": "all"}, "valid values are: {'topk', 'mean'}"),

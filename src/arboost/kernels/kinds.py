@@ -4,6 +4,7 @@ KINDS = {
     "hist": "training (hist), prediction and metrics",
     "approx": "approximate split finding (approx)",
     "categories": "categorical features and monotone constraints",
+    "choice": "fewer candidates (min_data_in_leaf, extra_trees)",
     "exact": "exact split finding (exact)",
     "linear": "linear models (gblinear)",
     "ordered": "ordered boosting",
