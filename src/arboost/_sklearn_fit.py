@@ -178,6 +178,19 @@ def label_array(y: Any, what: str) -> np.ndarray:
     return labels
 
 
+def number_array(y: Any) -> np.ndarray:
+    """Labels of a regression as float32, of one dimension or of two."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: y has dtype {labels.dtype}.")
+    labels = labels.astype(np.float32)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN, infinity or a value too large for float32.")
+    return labels
+
+
 def _has_missing(labels: np.ndarray) -> bool:
     if labels.dtype.kind in "fmM":
         return bool((labels != labels).any())

@@ -249,8 +249,9 @@ def _has_parts(module: str) -> bool:
 
 def _mirror(name: str) -> _Mirror:
     twin = importlib.import_module("arboost" + name.removeprefix("xgboost"))
-    for lazy in vars(twin).get("_LAZY", ()):  # tools that patch look for functions and classes in `__dict__`
-        if importlib.util.find_spec("sklearn") is not None or vars(twin)["_LAZY"][lazy] != "arboost.sklearn":
+    has_sklearn = importlib.util.find_spec("sklearn") is not None
+    for lazy, home in vars(twin).get("_LAZY", {}).items():  # tools that patch look for names in `__dict__`
+        if home != f"arboost.{lazy}" and (has_sklearn or home != "arboost.sklearn"):
             getattr(twin, lazy)
     mirror = _Mirror(name, twin, _extras(name))
     if name == "xgboost":

@@ -14,7 +14,7 @@ from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
 from arboost.losses import ScalarLoss, loss_from_config
-from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.adapt import DenseData, RawData, adapt
 from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
@@ -24,6 +24,7 @@ from arboost.modelio import dump, files, onnx, source
 from arboost.modelio.cats import pack_categories, unpack_categories
 from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
+from arboost.modelio.statistics import pack_statistics, unpack_statistics
 from arboost.objective import custom_scores, gradients, mean_scores
 from arboost.predict import shap
 from arboost.runtime import settings
@@ -83,7 +84,7 @@ class Booster:
             self.boost(dtrain, iteration=iteration, fobj=fobj)
             return
         self._check_matrix(dtrain, "training data")
-        self._learner.update(self._take_features(dtrain), fobj)
+        self._learner.update(self._take_features(dtrain, training=True), fobj)
 
     def boost(
         self,
@@ -103,7 +104,7 @@ class Booster:
         if fobj is None and (grad is None or hess is None):
             raise ValueError("Either both `grad` and `hess` or the objective should have a valid value.")
         self._check_matrix(dtrain, "training data")
-        data = self._take_features(dtrain)
+        data = self._take_features(dtrain, training=True)
         self._learner.accept(data)
         with self._learner.whole_round():
             split = None
@@ -279,7 +280,8 @@ class Booster:
         if predict_type not in ("value", "margin"):
             raise ValueError(f"predict_type must be 'value' or 'margin', got {predict_type!r}")
         learner = self._learner
-        if type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2:
+        is_plain = type(data) is np.ndarray and data.dtype == np.float32 and data.flags.c_contiguous and data.ndim == 2
+        if is_plain and learner.statistics is None:
             chunks: Iterable = ((0, data),) if missing != missing else adapt(data, missing).chunks()
             n_rows, n_columns = data.shape
         else:
@@ -290,7 +292,7 @@ class Booster:
                 )  # fmt: skip
                 names = self._feature_names if validate_features else None
                 return streams.gather_with_margins(data, names, missing, base_margin, predict)
-            if type(data) is np.ndarray and data.ndim == 1 and learner.n_features == 1:
+            if type(data) is np.ndarray and data.ndim == 1 and learner.n_columns == 1:
                 data = data.reshape(-1, 1)
             raw = self._aligned_raw(adapt(data, missing), validate_features)
             chunks, n_rows, n_columns = raw.chunks(), raw.n_rows, raw.n_features
@@ -335,6 +337,8 @@ class Booster:
         explain = shap.interactions if pairs else shap.contributions
         explainer = learner.forest().explainer(learner.n_features)
         result = explain(learner.ctx, explainer, trees, data.chunks(), start, approximate)
+        if learner.statistics is not None:
+            result = shap.share(result, learner.statistics.shares(), pairs)
         return result[:, 0] if result.shape[1] == 1 and not strict_shape else result
 
     def to_shap(self) -> dict[str, Any]:
@@ -345,6 +349,7 @@ class Booster:
         learner = self._learner
         if not learner.n_features:
             raise XGBoostError(_UNTRAINED)
+        self._refuse_statistics("to_shap")
         model = learner.model
         return shap.to_shap(model.weighed_trees(), model.tree_info, learner.base_margin(), learner.loss.name)
 
@@ -384,7 +389,7 @@ class Booster:
 
     def _per_feature(self, what: str, values: Sequence[str] | None) -> list[str] | None:
         """One string for every feature of the model, if it knows how many there are."""
-        n_features = self._learner.n_features
+        n_features = self._learner.n_columns
         if values is not None and n_features and len(values) != n_features:
             raise XGBoostError(
                 f"{what} must have the same length as the number of features, expected {n_features}, got {len(values)}"
@@ -393,7 +398,7 @@ class Booster:
 
     def num_features(self) -> int:
         """Number of features the model was trained on."""
-        return self._learner.n_features
+        return self._learner.n_columns
 
     def get_categories(self, export_to_arrow: bool = False) -> Categories:
         """The categories of the training data, which prediction gives to other data by itself.
@@ -404,24 +409,31 @@ class Booster:
             Whether `to_arrow` of the result answers: (name, pyarrow array of categories or None) of every feature.
         """
         learner = self._learner
-        return get_categories(learner.categories, self._feature_names, learner.n_features, export_to_arrow)
+        return get_categories(learner.categories, self._feature_names, learner.n_columns, export_to_arrow)
 
-    def _take_features(self, data: DMatrix) -> DMatrix:
-        """Remember the first names, types and categories that training data has; later data is brought to them."""
+    def _take_features(self, data: DMatrix, training: bool = False) -> DMatrix:
+        """Remember the first names, types and categories that training data has; later data is brought to them.
+
+        With `training`, the columns are those that trees are grown on.
+        """
         learner = self._learner
         if self._feature_names is None:
             self._feature_names, self._feature_types = data.feature_names, data.feature_types
         if learner.categories is None and not learner.model.n_rounds and data.categories is not None:
             learner.categories = data.categories.stored()
-        fitting = self._aligned(data)
+        fitting = self._aligned_columns(data)
         if fitting is not data and data.raw is None:
             raise XGBoostError(
                 f"The {type(data).__name__} has other codes of categories, or another order of columns, than the model "
                 "that is to be trained further: build it with feature_types=booster.get_categories(), or use DMatrix."
             )
-        return fitting
+        return learner.encoded_for_training(fitting) if training else fitting
 
     def _aligned(self, data: DMatrix, validate: bool = True) -> DMatrix:
+        """The data in the columns that the trees see; refuses other names unless `validate` is false."""
+        return self._learner.encoded(self._aligned_columns(data, validate))
+
+    def _aligned_columns(self, data: DMatrix, validate: bool = True) -> DMatrix:
         """The data in the model's columns and codes; refuses other names unless `validate` is false."""
         if validate and data.num_row() > 0:
             self._check_names(data.feature_names, data.is_frame)
@@ -437,7 +449,9 @@ class Booster:
         if have is None and raw.is_frame and wanted is not None:
             have = Categories([None] * raw.n_features)  # numbers are no categories
         names = raw.feature_names if order is None else self._feature_names
-        return align(raw, order, have, wanted, self._unseen(), names)
+        aligned = align(raw, order, have, wanted, self._unseen(), names)
+        statistics = self._learner.statistics
+        return aligned if statistics is None else DenseData(statistics.encode(aligned))
 
     def _unseen(self) -> str:
         return self._learner.resolved.learner.unseen_category
@@ -635,9 +649,10 @@ class Booster:
             n_targets=1 if n_classes else n_outputs,
             boost_from_average=learner.boost_from_average,
             attributes=self._attributes | ({"unseen_category": "error"} if self._unseen() == "error" else {}),
-            feature_names=self._feature_names,
-            feature_types=self._feature_types,
-            cats=pack_categories(learner.categories),
+            feature_names=self._named("")[0],
+            feature_types=self._named("")[1],
+            cats=pack_categories(learner.categories) if learner.statistics is None else None,
+            statistics=pack_statistics(learner.statistics, learner.categories),
         )
 
     def _from_saved(self, saved: SavedModel) -> None:
@@ -656,10 +671,13 @@ class Booster:
         learner.n_label_columns = saved.n_targets if learner.loss.n_targets() == 1 else 1
         self._learner = learner
         learner.categories = unpack_categories(saved.cats, saved.feature_types)
+        if saved.statistics is not None:
+            learner.statistics, learner.categories = unpack_statistics(saved.statistics)
         self._attributes = dict(saved.attributes)
         if self._attributes.get("unseen_category") == "error":
             learner.set_params({"unseen_category": self._attributes.pop("unseen_category")})
-        self._feature_names, self._feature_types = saved.feature_names, saved.feature_types
+        own = saved if learner.statistics is None else learner.statistics
+        self._feature_names, self._feature_types = own.feature_names, own.feature_types
 
     def save_config(self) -> str:
         """All parameters in force, as JSON in XGBoost's layout."""
@@ -683,7 +701,9 @@ class Booster:
     def _named(self, fmap: "str | os.PathLike[str]") -> tuple[list[str] | None, list[str] | None]:
         """Feature names and types: of a feature map file, if one is given, else the model's own."""
         found = dump.read_feature_map(fmap, self._learner.n_features) if fmap else None
-        return found or (self._feature_names, self._feature_types)
+        statistics = self._learner.statistics
+        own = (self._feature_names, self._feature_types)
+        return found or (own if statistics is None else (statistics.encoded_names, statistics.encoded_types))
 
     def dump_model(
         self,
@@ -705,6 +725,8 @@ class Booster:
         model, names = self._learner.model, self._named(fmap)[0]
         if isinstance(model, LinearModel):
             return model.scores(names, importance_type)
+        if self._learner.statistics is not None:
+            return dict(introspect.shared_importance(model.trees, self._learner.statistics, importance_type))
         return dict(introspect.importance(model.trees, names, importance_type))
 
     def linear_weights(self) -> np.ndarray:
@@ -754,6 +776,7 @@ class Booster:
         learner, (trees, _) = self._learner, self._trees_of(iteration_range)
         if not learner.n_features:
             raise XGBoostError(_UNTRAINED)
+        self._refuse_statistics("This export")
         return Ensemble(
             learner.model.weighed_trees(trees),
             learner.model.tree_info[trees],
@@ -764,6 +787,13 @@ class Booster:
             self._feature_types,
             learner.categories,
         )
+
+    def _refuse_statistics(self, what: str) -> None:
+        if self._learner.statistics is not None:
+            raise XGBoostError(
+                f"{what} knows trees only: a model with target statistics (cat_strategy='ordered_ts') cannot be had "
+                "that way. Train with another cat_strategy."
+            )
 
     def _repr_html_(self) -> str:
         return cards.booster_card(self)

@@ -49,6 +49,7 @@ def _facts(model: "Booster") -> dict[str, Any]:
         "feature names": model.feature_names,
         "feature types": model.feature_types,
         "codes of categories": codes,
+        "target statistics": id(None if learner.statistics is None else learner.statistics.groups),
     }
 
 
@@ -56,7 +57,7 @@ def _check_alike(first: "Booster", model: "Booster", number: int) -> None:
     """Refuse a model whose trees would mean something else behind those of the first; None agrees with everything."""
     for (what, a), b in zip(_facts(first).items(), _facts(model).values(), strict=True):
         if a is not None and b is not None and a != b:
-            shown = "" if what.startswith("codes") else f": {b!r} and {a!r}"
+            shown = "" if what.startswith(("codes", "target")) else f": {b!r} and {a!r}"
             raise XGBoostError(f"models[{number}] and models[0] have another {what}{shown}. They cannot be one model.")
 
 

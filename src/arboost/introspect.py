@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from arboost.matrix.statistics import TargetStatistics
 from arboost.modelio.dump import TreeView, format_number
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
@@ -49,6 +50,23 @@ def importance(trees: Sequence[Tree], names: Names, kind: str = "weight") -> dic
         values = values / count.astype(np.float32)
     found = zip(used.tolist(), values.tolist(), strict=True)
     return {f"f{f}" if names is None else names[f]: float(v) for f, v in found}
+
+
+def shared_importance(trees: Sequence[Tree], statistics: TargetStatistics, kind: str) -> dict[str, float]:
+    """`importance` of the data's columns, where trees split statistics of them: a combination counts in equal parts."""
+    places = [f"f{f}" for f in range(statistics.n_encoded)]
+    shares = statistics.shares()[:-1, :-1]
+
+    def total(what: str) -> np.ndarray:
+        found = importance(trees, places, what)
+        return np.array([found.get(place, 0.0) for place in places]) @ shares
+
+    values = total(f"total_{kind}" if kind in ("gain", "cover") else kind)
+    splits = total("weight")
+    if kind in ("gain", "cover"):
+        values = np.divide(values, splits, out=np.zeros_like(values), where=splits > 0)
+    names = statistics.feature_names or [f"f{f}" for f in range(statistics.n_columns)]
+    return {name: float(v) for name, v, n in zip(names, values, splits, strict=True) if n > 0}
 
 
 def _splits_as_xgboost_sums(tree: Tree) -> np.ndarray:

@@ -332,6 +332,7 @@ class XGBModel(BaseEstimator):
             "nthread": self.n_jobs,
         }  # fmt: skip
         by_bins = self.tree_method in ("hist", "auto", None) and self.booster != "gblinear"
+        by_bins = by_bins and getattr(self, "kwargs", {}).get("cat_strategy") != "ordered_ts"
         if by_bins and not keep_values:
             return QuantileDMatrix(**fields, ref=ref, max_bin=self.max_bin)
         return DMatrix(**fields)

@@ -201,6 +201,17 @@ def _warm_approx(xgb: Any, X: np.ndarray) -> None:
     sketch.quantiles([0.5])
 
 
+def _warm_statistics(xgb: Any, X: np.ndarray) -> None:
+    for weight in (None, np.linspace(0.5, 1.5, len(X))):
+        codes = np.column_stack([X[:, 0], X[:, 2], (np.arange(len(X)) // 7) % 6])
+        data = xgb.DMatrix(codes, X[:, 0], weight=weight, feature_types=["q", "c", "c"], enable_categorical=True)
+        xgb.train(_QUIET | {"cat_strategy": "ordered_ts"}, data, 2).predict(data)
+
+
+def _warm_ordered(xgb: Any, X: np.ndarray) -> None:
+    xgb.train(_QUIET | {"boosting_type": "ordered"}, xgb.DMatrix(X, X[:, 0]), 2)
+
+
 def _warm_survival(xgb: Any, X: np.ndarray) -> None:
     survival = importlib.import_module("arboost.survival")
     times = np.exp(X[:, 0]).astype(np.float32)
@@ -252,9 +263,11 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "choice": _warm_choice,
     "exact": _warm_exact,
     "linear": _warm_linear,
+    "ordered": _warm_ordered,
     "pages": _warm_pages,
     "rank": _warm_rank,
     "shap": _warm_shap,
+    "statistics": _warm_statistics,
     "survival": _warm_survival,
     "symmetric": _warm_symmetric,
     "text": _warm_text,

@@ -15,6 +15,7 @@ import numpy as np
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
+from arboost.boosters.permuted import versions_of_trees
 from arboost.boosters.rounds import Gradients, LeafSolver, Margins, Round, Trainer
 from arboost.boosters.trainers import NO_DART, make_trainer
 from arboost.boosters.update import start_update
@@ -23,6 +24,7 @@ from arboost.losses.base import DEFAULT_BASE_SCORE, check_some_labels, lacks_lab
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
+from arboost.matrix.statistics import TargetStatistics, make_statistics
 from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
@@ -71,6 +73,8 @@ class Learner:
         self.n_features = 0
         self.n_label_columns = 1
         self.categories: Categories | None = None  # of the training data, as model files hold them
+        self.statistics: TargetStatistics | None = None  # in whose columns the trees split
+        self._needs_statistics = True  # until training data has been looked at
         self._resolved: Resolved | None = None
         self._warned = False
         self._ctx: Context | None = None
@@ -90,6 +94,7 @@ class Learner:
         twin.base_score, twin.boost_from_average = self.base_score, self.boost_from_average
         twin.n_features, twin.n_label_columns = self.n_features, self.n_label_columns
         twin.categories = self.categories
+        twin.statistics = None if self.statistics is None else self.statistics.bare()
         earlier = self._loss or self.earlier_loss
         twin.earlier_loss = None if earlier is None else earlier.detached()
         return twin
@@ -103,6 +108,7 @@ class Learner:
         self.params = merged
         self.earlier_loss = self._loss or self.earlier_loss
         self._resolved = self._ctx = self._metrics = self._loss = self._base_margin = None
+        self._needs_statistics = True
         if "base_score" in normalize(params):
             self.base_score = None  # the given one is in force from now on, also in a trained model
             self._margins.clear()
@@ -217,9 +223,19 @@ class Learner:
             known = self._margins[data] = _Margins(start, 0, version, data.info.base_margin)
         n_trees = self.model.n_terms
         if known.n_trees < n_trees:
-            self.add_trees(data, known.margin, self.model.forest(known.n_trees), slice(None))
+            forest = self.model.forest(known.n_trees)
+            for of_trees, trees in self._versions(data, known.n_trees):
+                self.add_trees(of_trees, known.margin, forest, trees)
             known.n_trees = n_trees
         return known.margin
+
+    def _versions(self, data: DMatrix, first_tree: int) -> Iterator[tuple[DMatrix, slice]]:
+        """(data, trees from `first_tree` on): each tree with the version of the data that it was grown on."""
+        if data.n_permutations == 1:
+            yield data, slice(None)
+            return
+        for permutation, trees in versions_of_trees(self.model, self.ctx.seed, data.n_permutations, first_tree):
+            yield data.permuted(permutation), trees
 
     def training_margins(self, data: DMatrix) -> np.ndarray:
         """Margins that the next round's gradients are taken at: without the trees it drops. Do not modify."""
@@ -257,6 +273,35 @@ class Learner:
             self._check_outputs()
             packed = self._forest = (state, self.model.forest())
         return packed[1]
+
+    # ---- target statistics in place of categories ----
+
+    @property
+    def n_columns(self) -> int:
+        """Columns that data must have; the trees may see others."""
+        return self.n_features if self.statistics is None else self.statistics.n_columns
+
+    def encoded(self, data: DMatrix) -> DMatrix:
+        """The data in the columns that the trees see."""
+        return data if self.statistics is None else self.statistics.encoded(data)
+
+    def encoded_for_training(self, data: DMatrix) -> DMatrix:
+        """The same for rows to learn from, whose statistics do not hold their own labels."""
+        params, model = self.tree_params, self.model
+        is_new = self.statistics is None and self._needs_statistics and not model.is_fitted
+        if is_new and params.cat_strategy == "ordered_ts" and self.resolved.learner.booster != "gblinear":
+            self._needs_statistics = False
+            if self.loss.name.startswith("survival:"):
+                raise XGBoostError(
+                    f"cat_strategy='ordered_ts' makes means of labels, which {self.loss.name!r} has none of: use "
+                    "'partition'."
+                )
+            limits = (params.max_cat_to_onehot, params.max_cat_combination)
+            self.statistics = make_statistics(self.ctx, data, self.n_classes, *limits)
+        if self.statistics is None:
+            return data
+        n_permutations = 1 if self.resolved.learner.booster == "dart" else params.permutation_count
+        return self.statistics.for_training(self.ctx, data, self.n_classes, n_permutations)
 
     # ---- training ----
 
@@ -391,6 +436,7 @@ class Learner:
             tree_params.enable_bundle,
             ctx.comm,
         )
+        made_for += (tree_params.boosting_type, tree_params.permutation_count)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
             data.make_room(
@@ -460,7 +506,7 @@ class Learner:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         margin = self.training_margins(data)
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
-        self._boost(data, session, margin, self._leaf_solver(data.info))
+        self._boost(data, session, margin, self._leaf_solver(data.info), loss=loss)
 
     def last_gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Copies of the gradients and hessians (K, n) that the last round was grown from, for who shows them."""
@@ -515,9 +561,10 @@ class Learner:
         margin: np.ndarray,
         solver: LeafSolver | None,
         split: Gradients | None = None,
+        loss: Loss | None = None,
     ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
-        turn = Round(data, session.g, session.h, margin, key, solver, split, self.resolved)
+        turn = Round(data, session.g, session.h, margin, key, solver, split, self.resolved, loss)
         try:
             left = session.trainer.train_round(self.model, turn)
         except BaseException:
@@ -544,3 +591,5 @@ class Learner:
         self._margins.clear()
         self._session = None
         self._forest = None
+        if self.statistics is not None:
+            self.statistics.forget()

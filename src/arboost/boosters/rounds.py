@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from arboost.losses import Loss
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import Resolved, TreeParams
 
@@ -27,6 +28,7 @@ class Round(NamedTuple):
     solver: LeafSolver | None
     split: Gradients | None  # other gradients, (n, J), that splits are found on
     params: Resolved
+    loss: Loss | None  # whose gradients they are; None: the user's own
 
 
 class Margins(Enum):

@@ -2,6 +2,8 @@
 
 from arboost.boosters.gblinear import LinearTrainer
 from arboost.boosters.gbtree import GBTree, TreeTrainer, make_grower
+from arboost.boosters.ordered import OrderedTrainer
+from arboost.boosters.permuted import PermutedTrainer
 from arboost.boosters.rounds import Trainer
 from arboost.boosters.update import TreeReviser
 from arboost.boosters.vector import VectorTrainer
@@ -24,6 +26,13 @@ def make_trainer(ctx: Context, data: DMatrix, model: GBTree, params: TreeParams,
     reviser = TreeReviser(ctx, params)
     if params.process_type == "update":
         return reviser
+    if params.boosting_type == "ordered":
+        if n_vector or model.kind == "dart":
+            what = "multi_strategy='multi_output_tree'" if n_vector else "booster='dart'"
+            raise XGBoostError(f"boosting_type='ordered' does not go with {what}: use 'plain'.")
+        return OrderedTrainer(ctx, data, params)
+    if not n_vector and data.n_permutations > 1:
+        return PermutedTrainer(ctx, data, params, reviser)
     if not n_vector:
         return TreeTrainer(ctx, data.num_row(), params, make_grower(ctx, data, params), reviser, data.info.runs)
     if model.kind == "dart":

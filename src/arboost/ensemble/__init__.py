@@ -1,4 +1,4 @@
-"""Estimators beyond XGBoost's, on the same trees: forests, a single tree, AdaBoost, classic gradient boosting.
+"""Estimators beyond XGBoost's: those that need no tuning, forests, a single tree, AdaBoost, classic gradient boosting.
 
 Names come with their modules on first use; all of them need scikit-learn.
 """
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arboost.ensemble.adaboost import AdaBoostClassifier, AdaBoostRegressor
+    from arboost.ensemble.boosted import BoostedClassifier, BoostedRegressor
     from arboost.ensemble.decision_tree import DecisionTreeClassifier, DecisionTreeRegressor
     from arboost.ensemble.forest import (
         ExtraTreesClassifier,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "AdaBoostClassifier": "adaboost",
     "AdaBoostRegressor": "adaboost",
+    "BoostedClassifier": "boosted",
+    "BoostedRegressor": "boosted",
     "DecisionTreeClassifier": "decision_tree",
     "DecisionTreeRegressor": "decision_tree",
     "ExtraTreesClassifier": "forest",
@@ -36,6 +39,8 @@ _LAZY = {
 __all__ = [
     "AdaBoostClassifier",
     "AdaBoostRegressor",
+    "BoostedClassifier",
+    "BoostedRegressor",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",

@@ -110,6 +110,11 @@ class _Grower(HistogramGrower):
 
     min_split = 0.0
 
+    @property
+    def _engine_in_memory(self) -> HistogramEngine:
+        assert isinstance(self._histograms, HistogramEngine)  # forests are grown on arrays
+        return self._histograms
+
     def search_on(self, one: float | None) -> None:
         """Look at further features where those drawn do not part a node, if something could.
 
@@ -120,14 +125,14 @@ class _Grower(HistogramGrower):
         def is_impure(ids: np.ndarray) -> np.ndarray:
             if one is None:
                 return np.ones(len(ids), np.bool_)
-            share = self._histograms.node_means(ids) / one
+            share = self._engine_in_memory.node_means(ids) / one
             return np.any((share > _PURE) & (share < 1.0 - _PURE), axis=1, keepdims=True)[:, 0]
 
-        self._histograms.worth_more = is_impure
+        self._engine_in_memory.worth_more = is_impure
 
     def search_by_rows(self, few_rows: int) -> None:
         """Search nodes of up to so many rows by these, without a histogram."""
-        self._histograms.few_rows = few_rows
+        self._engine_in_memory.few_rows = few_rows
 
     def _rules(self, gradients: QuantizedGradients) -> Rules:
         rules = super()._rules(gradients)

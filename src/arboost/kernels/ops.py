@@ -8,12 +8,12 @@ import importlib
 from typing import Any
 
 _GROUPS = {
-    "data": ("binning", "bundle", "compressed", "counting", "paging", "text"),
+    "data": ("binning", "bundle", "compressed", "counting", "paging", "statistics", "text"),
     "grow": ("team",),
     "model": ("candidates", "predict", "shap", "symmetric"),
     "round": (
         "expectile", "gradient", "leaf_quantile", "linear", "metric", "quantize", "rank", "refresh", "sample", "sums",
-        "survival",
+        "support", "survival",
     ),
     "sorted": ("rebin", "sorting", "summary"),
 }  # fmt: skip

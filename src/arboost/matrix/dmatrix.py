@@ -163,6 +163,12 @@ class DMatrix:
             **fields,
         )
 
+    n_permutations = 1  # versions of the data that rounds are drawn from: see `matrix/statistics.py`
+
+    def permuted(self, permutation: int) -> "DMatrix":
+        """One of the versions."""
+        return self
+
     def _begin(self, raw: RawData, ctx: Context) -> None:
         raw.n_threads = ctx.n_threads
         self.raw: RawData | None = raw

@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 from arboost.modelio import json_text, ubjson
 from arboost.modelio.json_model import from_dict, to_dict
@@ -36,10 +36,14 @@ def save_bytes(model: SavedModel, format: Format = "ubj") -> bytearray:
     bytearray
         The same bytes for the same model, always.
     """
+    return _encode(to_dict(model), format)
+
+
+def _encode(document: dict[str, Any], format: Format) -> bytearray:
     if format == "json":
-        return json_text.encode(to_dict(model))
+        return json_text.encode(document)
     if format == "ubj":
-        return ubjson.encode(to_dict(model))
+        return ubjson.encode(document)
     raise XGBoostError(f"Unknown model format: `{format}`. Expecting UBJSON (`ubj`) or JSON (`json`).")
 
 
@@ -67,6 +71,17 @@ def load_bytes(buffer: Buffer) -> SavedModel:
         return from_dict(json_text.decode(buffer))
     except json_text.DoubleRoundingError:
         return from_dict(json_text.decode(buffer, exact=True))
+
+
+def save_document(document: dict[str, Any], path: PathLike) -> None:
+    """Write a document of several models; see `save_path`."""
+    _write(_encode(document, format_of_path(path)), path)
+
+
+def load_document(path: PathLike) -> Any:
+    """Read a document of several models. Numbers of JSON are read exactly."""
+    data = _read(path)
+    return ubjson.decode(data) if _sniff(data[:64]) == "ubj" else json_text.decode(data, exact=True)
 
 
 def _sniff(start: bytes) -> Format:
@@ -111,8 +126,11 @@ def save_path(model: SavedModel, path: PathLike) -> None:
     path : str or path-like
         `~` stands for the home directory. The extension chooses the format, see `format_of_path`.
     """
+    _write(save_bytes(model, format_of_path(path)), path)
+
+
+def _write(data: bytearray, path: PathLike) -> None:
     target = os.path.realpath(os.path.expanduser(os.fspath(path)))
-    data = save_bytes(model, format_of_path(path))
     try:
         _replace_file(target, data)
     except OSError as error:
@@ -159,9 +177,12 @@ def load_path(path: PathLike) -> SavedModel:
     ModelFileError
         If the file cannot be read or is not a complete, consistent model.
     """
+    return load_bytes(_read(path))
+
+
+def _read(path: PathLike) -> bytes:
     try:
         with open(os.path.expanduser(os.fspath(path)), "rb") as file:
-            data = file.read()
+            return file.read()
     except OSError as error:
         raise ModelFileError(f"Opening {os.fspath(path)} failed: {error.strerror}") from error
-    return load_bytes(data)

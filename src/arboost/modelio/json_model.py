@@ -24,8 +24,10 @@ from arboost.modelio.schema import (
     check_model,
     fail,
 )
+from arboost.modelio.statistics import check_statistics
 from arboost.tree.model import DELETED, NO_PARENT, NO_THRESHOLD, Tree
 
+STATISTICS_BOOSTER = "arboost_target_statistics"  # "name" of a booster whose features come from statistics
 _REQUIRED = object()
 _MAX_OBJECTIVE_DEPTH = 8
 _FLOAT32 = np.finfo(np.float32)
@@ -177,6 +179,11 @@ def from_dict(doc: Any) -> SavedModel:
     learner = root.child("learner")
     booster = learner.child("gradient_booster")
     name = booster.text("name")
+    statistics = None
+    if name == STATISTICS_BOOSTER:
+        statistics = _read_statistics(booster.child("target_statistics"))
+        booster = booster.child("gradient_booster")
+        name = booster.text("name")
     if name not in BOOSTERS:
         fail(booster.path("name"), f"the booster {name[:40]!r} is none of {', '.join(BOOSTERS)}")
     tree_weights = booster.floats("weight_drop").tolist() if name == "dart" else []
@@ -210,6 +217,7 @@ def from_dict(doc: Any) -> SavedModel:
         cats=_read_cats(forest.child("cats")) if "cats" in forest else None,  # absent in 1.x and 2.x
         booster=name,
         tree_weights=tree_weights,
+        statistics=statistics,
         version=_read_version(root),
     )
     if name == "gblinear":
@@ -221,7 +229,30 @@ def from_dict(doc: Any) -> SavedModel:
     else:
         model.iteration_ptr = _read_iteration_ptr(forest, model)
     check_model(model)
+    if statistics is not None:
+        check_statistics(statistics, n_features)
     return model
+
+
+def _read_statistics(fields: _Fields) -> dict[str, Any]:
+    """Our extension: what `modelio/statistics.py` has packed."""
+    n_columns = fields.get("num_columns")
+    if type(n_columns) is not int or not 1 <= n_columns <= MAX_INT32:
+        fail(fields.path("num_columns"), f"expected an integer from 1 to {MAX_INT32}, found {n_columns!r:.40}")
+    codes = fields.child("codes")
+    groups = [_Fields(group, f"{fields.path('groups')}[{i}]") for i, group in enumerate(fields.array("groups"))]
+    return {
+        "cats": _read_cats(fields.child("cats")) or {},
+        "codes": {"count": codes.ints("count", np.int32), "feature": codes.ints("feature", np.int32)},
+        "feature_names": fields.texts("feature_names") or [],
+        "feature_types": fields.texts("feature_types") or [],
+        "groups": [
+            {"features": g.ints("features", np.int32), "keys": g.ints("keys", np.int64), "table": g.floats("table")}
+            for g in groups
+        ],
+        "num_columns": n_columns,
+        "priors": fields.floats("priors"),
+    }
 
 
 def _read_version(root: _Fields) -> tuple[int, int, int]:
@@ -443,6 +474,15 @@ def to_dict(model: SavedModel) -> dict[str, Any]:
 
 
 def _write_booster(model: SavedModel) -> dict[str, Any]:
+    """The booster, inside one of a name of our own where its features come from statistics: XGBoost refuses it."""
+    booster = _write_own_booster(model)
+    if model.statistics is None:
+        return booster
+    statistics = {**model.statistics, "cats": _write_cats(model.statistics["cats"] or None)}
+    return {"gradient_booster": booster, "name": STATISTICS_BOOSTER, "target_statistics": statistics}
+
+
+def _write_own_booster(model: SavedModel) -> dict[str, Any]:
     """The trees, and around them the weights of dart; or the weights of a linear model."""
     if model.linear_weights is not None:
         weights = np.asarray(model.linear_weights, np.float32)

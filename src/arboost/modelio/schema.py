@@ -68,6 +68,8 @@ class SavedModel:
         Of a "gblinear" model, which has no trees: (n_features + 1) * n_groups float32, the biases last, or none yet.
     linear_rounds : int
         Rounds that made them.
+    statistics : dict or None
+        Target statistics that make the trees' features from the data's columns: `modelio/statistics.py`.
     version : tuple of int
         The version in the file that was read. Files are always written as `FORMAT_VERSION`.
     """
@@ -90,6 +92,7 @@ class SavedModel:
     tree_weights: list[float] = field(default_factory=list)
     linear_weights: np.ndarray | None = None
     linear_rounds: int = 0
+    statistics: dict[str, Any] | None = None
     version: tuple[int, int, int] = FORMAT_VERSION
 
     @property

@@ -45,4 +45,39 @@ EXTENSIONS = (
         "counted by their hessians, as parts of the tree's. LightGBM's; not in XGBoost.",
         lower=0,
     ),
+    Param(
+        "cat_strategy",
+        str,
+        "auto",
+        "What becomes of categorical features: `onehot` splits one category from the rest, `partition` finds sets of "
+        "categories, `auto` is XGBoost's rule (`max_cat_to_onehot`), `ordered_ts` puts statistics of the label in the "
+        "place of features of `max_cat_to_onehot` categories or more, as CatBoost does: for many categories. XGBoost "
+        "has no such parameter, and is refused models of `ordered_ts`.",
+        choices=("auto", "onehot", "partition", "ordered_ts"),
+    ),
+    Param(
+        "permutation_count",
+        int,
+        0,
+        "With `cat_strategy=ordered_ts` or `boosting_type=ordered`: orders of the rows, one of which is drawn for each "
+        "round. 0: 1 with `boosting_type=plain`, 4 with `ordered`. CatBoost's name.",
+        lower=0,
+        upper=64,
+    ),
+    Param(
+        "max_cat_combination",
+        int,
+        4,
+        "With `cat_strategy=ordered_ts`: most categorical features that are combined to one; 1: none are.",
+        lower=1,
+        upper=8,
+    ),
+    Param(
+        "boosting_type",
+        str,
+        "plain",
+        "Where splits' gradients come from: the model itself, or (`ordered`, as CatBoost) models that have not learnt "
+        "from the row: slower, less overfitting on small data.",
+        choices=("plain", "ordered"),
+    ),
 )

@@ -56,6 +56,10 @@ class TreeParams(NamedTuple):
     monotone_constraints: Any  # as the user wrote them: names need the data
     interaction_constraints: Any
     enable_bundle: bool
+    cat_strategy: str
+    permutation_count: int
+    max_cat_combination: int
+    boosting_type: str
 
 
 class DartParams(NamedTuple):
@@ -140,6 +144,7 @@ _TREE_FIELDS = frozenset(TreeParams._fields)
 _LEARNER_FIELDS = frozenset(LearnerParams._fields)
 _DART_FIELDS = frozenset(DartParams._fields)
 _LINEAR_DEFAULTS = LinearParams(0.5, 0.0, 0.0, LINEAR_UPDATERS[0], "cyclic", 0, 0.0)  # not those of trees
+_CATEGORY_LIMITS = {"onehot": 2**31 - 1, "partition": 1}  # strategies as XGBoost's max_cat_to_onehot
 _NOT_FOR_TREES_ALONE = frozenset({"eta", "reg_lambda", "reg_alpha", "updater"})
 
 
@@ -288,6 +293,10 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
     tree = {name: value for name, value in given.items() if name in _TREE_FIELDS and name != "updater"}
     if learner.get("booster", _LEARNER_DEFAULTS.booster) != "gblinear":
         tree |= _steps(given.get("updater", ""), tree.get("process_type", "default"))
+    if not tree.get("permutation_count"):
+        tree["permutation_count"] = 4 if tree.get("boosting_type") == "ordered" else 1
+    if tree.get("cat_strategy") in _CATEGORY_LIMITS:
+        tree["max_cat_to_onehot"] = _CATEGORY_LIMITS[tree["cat_strategy"]]
     objective = learner.get("objective", _LEARNER_DEFAULTS.objective)
     if objective == "count:poisson":
         step = given.get("max_delta_step", PARAMS["max_delta_step"].parse(POISSON_MAX_DELTA_STEP))

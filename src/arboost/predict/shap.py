@@ -59,6 +59,12 @@ def interactions(
     return out.reshape(n_rows, n_targets, width, width)
 
 
+def share(values: np.ndarray, shares: np.ndarray, pairs: bool) -> np.ndarray:
+    """Contributions (n, K, F + 1) or (n, K, F + 1, F + 1) for those who have shares (F + 1, G + 1) in the features."""
+    shared = values.astype(np.float64) @ shares
+    return ((shared.swapaxes(-1, -2) @ shares) if pairs else shared).astype(np.float32)
+
+
 def _check_room(n_values: int, what: str, n_features: int) -> None:
     check_room(4 * n_values, f"{what} of {n_features} features", "Explain fewer rows at a time.")
 

@@ -5,7 +5,7 @@ The same draw comes out whichever thread, page or worker asks, and asking change
 
 import numpy as np
 
-ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS, DROPS, WEIGHTS, SPLITS = range(8)  # what a draw is for
+ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS, DROPS, WEIGHTS, SPLITS, PERMUTATIONS = range(9)  # what for
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _GOLDEN, _M1, _M2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -70,3 +70,9 @@ def by_weight(draws: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Exponential keys: the smallest are the draw."""
     with np.errstate(divide="ignore"):
         return -np.log(draws) / weights
+
+
+def permutation(key: int, n: int) -> np.ndarray:
+    """0 .. n - 1 in the order of their hashes, int32."""
+    ids = np.arange(n, dtype=np.uint64)
+    return np.argsort(mix(np.uint64(key) ^ mix(ids)), kind="stable").astype(np.int32)
