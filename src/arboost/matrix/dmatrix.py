@@ -146,7 +146,8 @@ class DMatrix:
             self._room = Room.of(memory_budget, PageCache(cache_prefix))
             raw, fields = files.read_file(data, missing, fields, ctx, self._keeps_values, feature_names)
         else:
-            self._room = Room.of(memory_budget, PageCache(cache_prefix)) if cache_prefix else None
+            if cache_prefix or memory_budget is not None:
+                self._room = Room.of(memory_budget, PageCache(cache_prefix))
             raw = adapt(data, missing)
         _check_categorical(raw, enable_categorical or raw.has_own_types)
         if isinstance(feature_types, Categories):

@@ -175,8 +175,9 @@ def test_what_does_not_fit_is_refused_before_it_is_read(parquet, table):
         xgb.ExtMemQuantileDMatrix(Parts(table), memory_budget="10MB")
     with pytest.raises(XGBoostError, match=words):
         xgb.train(PARAMS, xgb.DMatrix(Parts(table), memory_budget="10MB"), 1)
-    with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
-        xgb.DMatrix(parquet, label="y", memory_budget="much")
+    for data in (parquet, Parts(table), np.ones((3, 3))):
+        with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
+            xgb.DMatrix(data, memory_budget="much")
 
 
 def test_outputs_count(parquet):
