@@ -15,7 +15,7 @@ import numpy as np
 
 from arboost.kernels.dtypes import FEW_ROWS
 from arboost.levels.base import Rules
-from arboost.levels.histogram import AGAIN_ROWS
+from arboost.levels.histogram import AGAIN_ROWS, HistogramEngine
 from arboost.levels.quantize import QuantizedGradients, quantize
 from arboost.levels.vectors import VectorGradients, quantize_targets
 from arboost.matrix.cuts import MAX_BIN_LIMIT

@@ -24,6 +24,7 @@ from arboost.matrix.cuts import Cuts, check_max_bin, make_cuts
 from arboost.matrix.frames import get_categories
 from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
+from arboost.matrix.needs import bytes_of_row
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.room import Room
 from arboost.matrix.sorted import SortedPage, make_sorted
@@ -33,6 +34,7 @@ from arboost.runtime.card import make_card
 from arboost.runtime.comm import Comm
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError, type_name
+from arboost.runtime.memory import check_room
 
 DEFAULT_MAX_BIN = 256
 _NAMES_SHOWN = 6  # of the features, in a notebook
@@ -145,7 +147,8 @@ class DMatrix:
             self._room = Room.of(memory_budget, PageCache(cache_prefix))
             raw, fields = files.read_file(data, missing, fields, ctx, self._keeps_values, feature_names)
         else:
-            self._room = Room.of(memory_budget, PageCache(cache_prefix)) if cache_prefix else None
+            if cache_prefix or memory_budget is not None:
+                self._room = Room.of(memory_budget, PageCache(cache_prefix))
             raw = adapt(data, missing)
         _check_categorical(raw, enable_categorical or raw.has_own_types)
         if isinstance(feature_types, Categories):
@@ -154,7 +157,7 @@ class DMatrix:
             if raw.categories is not None and not wanted.empty():
                 raw.categories = wanted  # also where the data has the first of them only, and its codes stay
         self._begin(raw, ctx)
-        if self._room is not None and self._room.wants_disk:
+        if self._room is not None and self._room.wants_disk and not isinstance(self, BinsOnly):
             self._cache = self._room.cache
         self.is_frame = raw.is_frame and feature_names is None
         self.set_info(
@@ -697,6 +700,10 @@ class QuantileDMatrix(BinsOnly):
         return self._plain_page
 
     def _bin(self, raw: RawData, cuts: Cuts) -> BinnedPage:
+        if raw.is_streamed:  # which may be larger than memory
+            what = f"A QuantileDMatrix of {raw.n_rows:,} rows x {raw.n_features:,} features"
+            n_bytes = raw.n_rows * bytes_of_row(raw.n_features, self.max_bin)
+            check_room(n_bytes, what, "DMatrix and ExtMemQuantileDMatrix keep bins on disk where they do not fit.")
         return make_binned(self._ctx, raw, cuts, *BUNDLE_AND_SPARSE)
 
 

@@ -44,7 +44,9 @@ def _import_pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise XGBoostError("Parquet files are read and written with pyarrow: pip install pyarrow.") from error
+        raise XGBoostError(
+            "Parquet is read and written with pyarrow: pip install pyarrow, or 'arboost[extmem]'."
+        ) from error
     return pyarrow
 
 

@@ -175,8 +175,9 @@ def test_what_does_not_fit_is_refused_before_it_is_read(parquet, table):
         xgb.ExtMemQuantileDMatrix(Parts(table), memory_budget="10MB")
     with pytest.raises(XGBoostError, match=words):
         xgb.train(PARAMS, xgb.DMatrix(Parts(table), memory_budget="10MB"), 1)
-    with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
-        xgb.DMatrix(parquet, label="y", memory_budget="much")
+    for data in (parquet, Parts(table), np.ones((3, 3))):
+        with pytest.raises(XGBoostError, match="memory_budget is a number of bytes"):
+            xgb.DMatrix(data, memory_budget="much")
 
 
 def test_outputs_count(parquet):
@@ -185,3 +186,14 @@ def test_outputs_count(parquet):
     data.set_label(np.arange(N_ROWS) % 50)
     with pytest.raises(XGBoostError, match=r"500,000 rows x 6 features and 50 outputs needs at least"):
         xgb.train({**PARAMS, "objective": "multi:softprob", "num_class": 50}, data, 1)
+
+
+def test_bins_that_memory_has_no_room_for(parquet, table, monkeypatch):
+    monkeypatch.setattr(memory, "limit", 1 << 20)
+    words = (
+        r"A QuantileDMatrix of 500,000 rows x 6 features needs about 6.7 MiB .*; 1.0 MiB are available. DMatrix and Ext"
+    )
+    with pytest.raises(XGBoostError, match=words):
+        xgb.QuantileDMatrix(parquet, label="y")
+    with pytest.raises(XGBoostError, match=words):
+        xgb.QuantileDMatrix(Parts(table))
