@@ -30,10 +30,12 @@ LIBRARIES = ("arboost", "xgboost", "lightgbm")
 class Measured:
     """arboost on some workers."""
 
-    seconds: float  # of a tree, all included
+    seconds: float  # of a tree on the slowest worker
     talking: float  # of it, in collective calls
     n_bytes: float  # sent for a tree by one worker
     n_calls: float  # collective calls for a tree
+    setup: float  # seconds for the bins, once
+    setup_bytes: float  # sent for the bins by one worker, once
 
 
 def make_part(rows: int, features: int, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,16 +114,21 @@ def compare(n_workers: int, libraries: list[str], options: Any) -> tuple[list[Sa
                 model = FITS[name](client, X, y, params, options.rounds)
                 samples[name].values.append(time.perf_counter() - began)
                 if name == "arboost":
-                    found.append(measured(samples[name].values[-1], model.traffic, options.rounds))
+                    found.append(measured(model.costs, options.rounds))
     return list(samples.values()), min(found, key=lambda one: one.seconds)
 
 
-def measured(seconds: float, traffic: list[dict[str, float]], rounds: int) -> Measured:
+def measured(costs: list[dict[str, dict[str, float]]], rounds: int) -> Measured:
     """What a run says of one tree; of the time in calls that of the worker which waited least for others."""
-    talking = min((one.get("seconds", 0.0) for one in traffic), default=0.0)
-    n_bytes = float(np.mean([one.get("bytes_sent", 0) for one in traffic] or [0]))
-    n_calls = max((one.get("calls", 0) for one in traffic), default=0)
-    return Measured(seconds / rounds, talking / rounds, n_bytes / rounds, n_calls / rounds)
+    boosting, binning = ([one[what] for one in costs] for what in ("rounds", "matrices"))
+    return Measured(
+        seconds=max(one["elapsed"] for one in boosting) / rounds,
+        talking=min(one["seconds"] for one in boosting) / rounds,
+        n_bytes=float(np.mean([one["bytes_sent"] for one in boosting])) / rounds,
+        n_calls=max(one["calls"] for one in boosting) / rounds,
+        setup=max(one["elapsed"] for one in binning),
+        setup_bytes=float(np.mean([one["bytes_sent"] for one in binning])),
+    )
 
 
 def tree_seconds(n_machines: int, rows: float, fixed: float, per_row: float, n_bytes: float, n_calls: float) -> tuple:
@@ -175,8 +182,9 @@ def main() -> None:
         harness.report(title, samples, options, Claim(1.0, 0.7, tuple(libraries[1:])), quality=None)
         one = found[n_workers]
         print(
-            f"  arboost: {one.talking / one.seconds:.1%} of the time in {one.n_calls:.0f} collective calls a tree, in "
-            f"which each worker sends {one.n_bytes / 1e6:.2f} MB"
+            f"  arboost: {one.talking / one.seconds:.1%} of a tree's {one.seconds * 1e3:.1f} ms in {one.n_calls:.0f} "
+            f"collective calls, by which each worker sends {one.n_bytes / 1e6:.2f} MB; bins once: {one.setup:.2f} s, "
+            f"{one.setup_bytes / 1e6:.1f} MB"
         )
     if {1, 2} <= found.keys():
         whole_rows, options.rows = options.rows, options.rows // 8

@@ -26,7 +26,7 @@ def cluster(n_workers=3, **options):
 
 def addresses(client):
     """The workers' addresses, in a fixed order."""
-    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+    return sorted(client.nthreads())
 
 
 def same(values):

@@ -68,7 +68,7 @@ class Killer(threading.Thread):
 
 def wait_for_workers(client, n_workers):
     """Until all workers answer: one that was killed is known for a moment."""
-    for _ in range(600):
+    for _ in range(3000):
         with contextlib.suppress(OSError):
             if len(client.run(os.getpid)) == n_workers:
                 return

@@ -127,7 +127,7 @@ class Outcome:
     booster: Booster
     history: EvalsLog
     restarts: int = 0
-    traffic: list[dict[str, float]] = field(default_factory=list)  # of the workers of the last attempt, by rank
+    costs: list[dict[str, dict[str, float]]] = field(default_factory=list)  # of the last attempt's workers, by rank
 
 
 async def run_training(
@@ -224,7 +224,7 @@ class _Driver:
                 raise
             found = attempt.result()
             if found is not None:
-                return Outcome(found["booster"], found["history"], self._restarts, attempt.traffic())
+                return Outcome(found["booster"], found["history"], self._restarts, attempt.costs())
             self._take_state(attempt)
             if attempt.stuck:
                 raise self._lost_error(f"{_named(attempt.stuck)} does not answer for more than {self._timeout:g} s.")
@@ -405,9 +405,9 @@ class _Attempt:
         """Why a worker could not go on."""
         return "; ".join(dict.fromkeys(result["reason"] for result in self.unfinished()))
 
-    def traffic(self) -> list[dict[str, float]]:
-        """What each worker has sent."""
-        return [self._results[rank].get("traffic", {}) for rank in sorted(self._results)]
+    def costs(self) -> list[dict[str, dict[str, float]]]:
+        """What it has cost each worker that came to the end: time, bytes and calls of "matrices" and of "rounds"."""
+        return [result["costs"] for _, result in sorted(self._results.items()) if result["done"]]
 
 
 def _find_hopeless(keys: list[str], dask_scheduler: Any = None) -> list[str]:

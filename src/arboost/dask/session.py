@@ -6,6 +6,7 @@ can have the training taken up again; nothing is written to files.
 
 import copy
 import hashlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,8 +24,9 @@ from arboost.dask.parts import Columns, Part, Piece, PieceIter, runs_of
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
 from arboost.runtime import settings
-from arboost.runtime.comm import Comm, LocalComm, using
+from arboost.runtime.comm import Comm, LocalComm, current, using
 from arboost.runtime.errors import CommError, WorkerError
+from arboost.runtime.links import Traffic
 from arboost.runtime.sockets import SocketComm
 from arboost.training import all_callbacks, run_rounds, verbosity_of
 
@@ -113,7 +115,7 @@ def train_share(
             booster, history = own.run(parts, pieces, worker.state.nthreads)
             _compare(comm, booster)
             found = {"booster": booster, "history": history} if rank < _N_BEARERS else {}
-            return {"done": True, "traffic": _traffic(comm), **found}
+            return {"done": True, "costs": own.costs, **found}
     except CommError as error:
         return {"done": False, "state": own.saved(), "epoch": own.epoch, "reason": str(error), "lost": error.lost}
     finally:
@@ -151,9 +153,12 @@ def _joined(
         comm.close()
 
 
-def _traffic(comm: Comm) -> dict[str, float]:
-    """What this worker has sent, and how long it was in collective calls."""
-    return asdict(comm.traffic) if isinstance(comm, SocketComm) else {}
+def _costs(before: dict[str, float]) -> dict[str, float]:
+    """Seconds that have passed, and what this worker has sent in them, since `before`; {}: since the beginning."""
+    comm = current()
+    traffic = asdict(comm.traffic) if isinstance(comm, SocketComm) else asdict(Traffic())
+    now = {"elapsed": time.perf_counter(), **traffic}
+    return {name: value - before.get(name, 0) for name, value in now.items()}
 
 
 def _compare(comm: Comm, booster: Booster) -> None:
@@ -174,6 +179,7 @@ class _Training:
 
     def __init__(self, job: Job, state: State | None, is_wanted: Callable[[], bool]):
         self.is_wanted = is_wanted
+        self.costs: dict[str, dict[str, float]] = {}  # of making the matrices, and of the rounds
         self._job, self._start = job, state
         self._container: _Container | None = None
 
@@ -204,7 +210,10 @@ class _Training:
         params = {**job.params, "nthread": n_threads}
         params.pop("n_jobs", None)
         with config_context(**job.config), verbosity_of(params):
+            began = _costs({})
             matrices = _make_matrices(job, parts, pieces, n_threads)
+            self.costs["matrices"] = _costs(began)
+            began = _costs({})
             evals = [(matrices[number], name) for number, name in job.evals]
             container = self._container = self._make_container(start)
             if start is None:
@@ -216,6 +225,7 @@ class _Training:
             first = 0 if start is None else start.epoch
             run_rounds(booster, matrices[0], job.num_boost_round, evals, job.obj, container, first)
             booster = container.after_training(booster)
+            self.costs["rounds"] = _costs(began)
         booster.reset()
         booster.set_param({"nthread": job.params.get("nthread") or job.params.get("n_jobs") or 0})
         return booster, container.history
