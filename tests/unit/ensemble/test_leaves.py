@@ -61,13 +61,13 @@ def test_both_parts_learn_from_rows_of_their_own():
 def test_leaves_beat_trees_and_regression_alone():
     """On w8a, 300 binary features: log loss on rows that nobody has seen."""
     try:
-        data = datasets.load("w8a").sample(12_000)
+        data = datasets.load("w8a").sample(6_000)
     except datasets.DataUnavailable as reason:
         pytest.skip(str(reason))
     order = np.random.default_rng(0).permutation(data.X.shape[0])
     rows, labels = data.X[order], data.y[order]
-    train, test = slice(9000), slice(9000, None)
-    trees = XGBClassifier(n_estimators=60, max_depth=4, learning_rate=0.2)
+    train, test = slice(4500), slice(4500, None)
+    trees = XGBClassifier(n_estimators=40, max_depth=4, learning_rate=0.2)
     models = {
         "trees": trees,
         "regression": make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=300)),
