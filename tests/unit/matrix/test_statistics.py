@@ -217,7 +217,7 @@ def test_frames_with_unseen_and_missing_categories():
 
 
 def test_onehot_and_partition_are_limits_of_xgboosts():
-    X, y, data = make_data()
+    _, _, data = make_data()
     own = {"onehot": 2**31 - 1, "partition": 1}
     for strategy, limit in own.items():
         ours = xgb.train({"cat_strategy": strategy}, data, 3)
