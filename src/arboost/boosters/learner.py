@@ -26,7 +26,7 @@ from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.statistics import TargetStatistics, make_statistics
 from arboost.metrics import Metric, make_metric
-from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
+from arboost.params.resolve import Resolved, TreeParams, count_permutations, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import comm as comms
 from arboost.runtime import rng, settings
@@ -300,7 +300,7 @@ class Learner:
             self.statistics = make_statistics(self.ctx, data, self.n_classes, *limits)
         if self.statistics is None:
             return data
-        n_permutations = 1 if self.resolved.learner.booster == "dart" else params.permutation_count
+        n_permutations = 1 if self.resolved.learner.booster == "dart" else count_permutations(params)
         return self.statistics.for_training(self.ctx, data, self.n_classes, n_permutations)
 
     # ---- training ----

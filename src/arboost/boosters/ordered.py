@@ -19,7 +19,7 @@ from arboost.losses import Loss
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.statistics import permuted_rows
-from arboost.params.resolve import TreeParams
+from arboost.params.resolve import TreeParams, count_permutations
 from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context
@@ -76,7 +76,7 @@ class OrderedTrainer(TreeTrainer):
     def train_round(self, model: GBTree, turn: Round) -> Margins:
         """One round of trees."""
         loss = _checked(turn)
-        n_permutations = self._params.permutation_count
+        n_permutations = count_permutations(self._params)
         if not self._supports:
             orders = [permuted_rows(self._ctx.seed, p, self._n_rows) for p in range(n_permutations)]
             self._supports = [make_support(order, turn.data.info, turn.margin) for order in orders]

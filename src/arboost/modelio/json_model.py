@@ -24,7 +24,7 @@ from arboost.modelio.schema import (
     check_model,
     fail,
 )
-from arboost.modelio.statistics import check_statistics
+from arboost.modelio.statistics_schema import check_statistics
 from arboost.tree.model import DELETED, NO_PARENT, NO_THRESHOLD, Tree
 
 STATISTICS_BOOSTER = "arboost_target_statistics"  # "name" of a booster whose features come from statistics

@@ -14,8 +14,8 @@ from arboost.matrix.categories import Categories
 from arboost.matrix.statistics import STRENGTHS, Group, TargetStatistics
 from arboost.modelio.cats import pack_categories, unpack_categories
 from arboost.modelio.schema import fail
+from arboost.modelio.statistics_schema import PATH
 
-PATH = "learner.gradient_booster.target_statistics"
 _NO_CATS: dict[str, Any] = {"enc": [], "feature_segments": [], "sorted_idx": []}
 
 
@@ -45,6 +45,9 @@ def unpack_statistics(saved: dict[str, Any]) -> tuple[TargetStatistics, Categori
     n_codes = dict(zip(saved["codes"]["feature"].tolist(), saved["codes"]["count"].tolist(), strict=True))
     types = saved["feature_types"] or None
     n_rows = len(saved["priors"]) * len(STRENGTHS) + 1
+    for i, group in enumerate(saved["groups"]):
+        if len(group["features"]) == 1 and len(group["table"]) != n_rows * n_codes[int(group["features"][0])]:
+            fail(f"{PATH}.groups[{i}].table", f"this version knows {n_rows - 1} statistics of every category")
     groups = [
         Group(tuple(g["features"].tolist()), g["keys"], np.ascontiguousarray(g["table"].reshape(n_rows, -1)))
         for g in saved["groups"]
@@ -53,36 +56,3 @@ def unpack_statistics(saved: dict[str, Any]) -> tuple[TargetStatistics, Categori
     made = TargetStatistics(*columns, saved["feature_names"] or None, types)
     cats = saved["cats"] if any(saved["cats"].values()) else None
     return made, unpack_categories(cats, types)
-
-
-def check_statistics(saved: dict[str, Any], n_features: int) -> None:
-    """Raise ModelFileError, naming the field, unless statistics make as many columns as the trees have features."""
-    n_columns, codes = saved["num_columns"], saved["codes"]
-    for name in ("feature_names", "feature_types"):
-        if len(saved[name]) not in (0, n_columns):
-            fail(f"{PATH}.{name}", f"{len(saved[name])} entries for {n_columns} columns")
-    feature, count = codes["feature"], codes["count"]
-    if len(feature) != len(count) or len(set(feature.tolist())) != len(feature):
-        fail(f"{PATH}.codes", "a count for every feature, each once, was expected")
-    if len(feature) and (feature.min() < 0 or feature.max() >= n_columns or count.min() < 1):
-        fail(f"{PATH}.codes", f"features are 0 to {n_columns - 1} and have codes")
-    if not len(saved["priors"]):
-        fail(f"{PATH}.priors", "there must be one")
-    n_codes, total = dict(zip(feature.tolist(), count.tolist(), strict=True)), n_columns
-    for i, group in enumerate(saved["groups"]):
-        total += _check_group(group, n_codes, len(saved["priors"]) * len(STRENGTHS) + 1, f"{PATH}.groups[{i}]")
-    if total != n_features:
-        fail(f"{PATH}.groups", f"they make {total} features, the model has {n_features}")
-
-
-def _check_group(group: dict[str, Any], n_codes: dict[int, int], n_rows: int, path: str) -> int:
-    """How many columns a group adds to the data's."""
-    features, keys, table = group["features"].tolist(), group["keys"], group["table"]
-    if not features or len(set(features)) != len(features) or not set(features) <= set(n_codes):
-        fail(f"{path}.features", "they must be categorical columns, each once")
-    if (len(keys) > 0) != (len(features) > 1) or (len(keys) > 1 and (np.diff(keys) <= 0).any()):
-        fail(f"{path}.keys", "a combination has ascending keys, a single column none")
-    n_keys = len(keys) if len(features) > 1 else n_codes[features[0]]
-    if len(table) != n_rows * n_keys:
-        fail(f"{path}.table", f"{len(table)} entries for {n_rows} statistics of {n_keys} categories")
-    return n_rows - (len(features) == 1)

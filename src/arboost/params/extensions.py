@@ -60,7 +60,7 @@ EXTENSIONS = (
         int,
         0,
         "With `cat_strategy=ordered_ts` or `boosting_type=ordered`: orders of the rows, one of which is drawn for each "
-        "round. 0: 1 with `boosting_type=plain`, 4 with `ordered`. CatBoost's name.",
+        "round. 0: 1 with `boosting_type=plain`, 4 with `ordered`.",
         lower=0,
         upper=64,
     ),

@@ -62,6 +62,11 @@ class TreeParams(NamedTuple):
     boosting_type: str
 
 
+def count_permutations(params: TreeParams) -> int:
+    """Orders of the rows: as many as asked for, else one, or four where boosting is ordered."""
+    return params.permutation_count or (4 if params.boosting_type == "ordered" else 1)
+
+
 class DartParams(NamedTuple):
     """What dropout reads."""
 
@@ -293,8 +298,6 @@ def _freeze(given: dict[str, Any], unknown: tuple[str, ...], unused: tuple[str, 
     tree = {name: value for name, value in given.items() if name in _TREE_FIELDS and name != "updater"}
     if learner.get("booster", _LEARNER_DEFAULTS.booster) != "gblinear":
         tree |= _steps(given.get("updater", ""), tree.get("process_type", "default"))
-    if not tree.get("permutation_count"):
-        tree["permutation_count"] = 4 if tree.get("boosting_type") == "ordered" else 1
     if tree.get("cat_strategy") in _CATEGORY_LIMITS:
         tree["max_cat_to_onehot"] = _CATEGORY_LIMITS[tree["cat_strategy"]]
     objective = learner.get("objective", _LEARNER_DEFAULTS.objective)

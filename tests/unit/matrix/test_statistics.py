@@ -1,5 +1,6 @@
 """Target statistics against loops over dicts, and what a model makes of them."""
 
+import json
 import pickle
 
 import numpy as np
@@ -222,3 +223,17 @@ def test_onehot_and_partition_are_limits_of_xgboosts():
         ours = xgb.train({"cat_strategy": strategy}, data, 3)
         theirs = xgb.train({"max_cat_to_onehot": limit}, data, 3)
         np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
+
+
+def test_a_damaged_file_is_refused_by_the_field():
+    _, _, data = make_data()
+    document = json.loads(bytes(xgb.train({"cat_strategy": "ordered_ts"}, data, 1).save_raw("json")))
+    statistics = document["learner"]["gradient_booster"]["target_statistics"]
+    for field, wrong in (("groups", []), ("num_columns", 0), ("priors", []), ("codes", {"feature": [9], "count": [3]})):
+        broken = json.loads(json.dumps(document))
+        broken["learner"]["gradient_booster"]["target_statistics"][field] = wrong
+        with pytest.raises(xgb.core.XGBoostError, match=rf"target_statistics\.{field}"):
+            xgb.Booster(model_file=bytearray(json.dumps(broken).encode()))
+    statistics["groups"][0]["table"].pop()
+    with pytest.raises(xgb.core.XGBoostError, match=r"groups\[0\]\.table"):
+        xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
