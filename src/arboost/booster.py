@@ -11,9 +11,9 @@ import numpy as np
 from arboost import cards, concat, introspect, streams
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
-from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
-from arboost.losses import ScalarLoss, loss_from_config
+from arboost.boosters.loading import learner_of
+from arboost.losses import ScalarLoss
 from arboost.matrix.adapt import DenseData, RawData, adapt
 from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories
@@ -21,10 +21,10 @@ from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.frames import get_categories
 from arboost.model_config import config_from_json, config_to_json
 from arboost.modelio import dump, files, onnx, source
-from arboost.modelio.cats import pack_categories, unpack_categories
+from arboost.modelio.cats import pack_categories
 from arboost.modelio.ensemble import Ensemble
 from arboost.modelio.schema import SavedModel
-from arboost.modelio.statistics import pack_statistics, unpack_statistics
+from arboost.modelio.statistics import pack_statistics
 from arboost.objective import custom_scores, gradients, mean_scores
 from arboost.predict import shap
 from arboost.runtime import settings
@@ -656,23 +656,7 @@ class Booster:
         )
 
     def _from_saved(self, saved: SavedModel) -> None:
-        learner = Learner({**self._learner.params, **_objective_params(saved), "booster": saved.booster})
-        model = GBTree(list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree)
-        if saved.booster == "dart":
-            model = Dart.of_trees(model, np.asarray(saved.tree_weights, np.float32))
-        elif saved.linear_weights is not None:
-            weights = saved.linear_weights.reshape(-1, saved.n_groups)
-            model = LinearModel(weights=weights, rounds=saved.linear_rounds)
-        learner.model = model
-        learner.earlier_loss = loss_from_config(saved.objective, saved.n_classes)
-        learner.base_score = np.asarray(saved.base_score, np.float32)
-        learner.boost_from_average = saved.boost_from_average
-        learner.n_features = saved.n_features
-        learner.n_label_columns = saved.n_targets if learner.loss.n_targets() == 1 else 1
-        self._learner = learner
-        learner.categories = unpack_categories(saved.cats, saved.feature_types)
-        if saved.statistics is not None:
-            learner.statistics, learner.categories = unpack_statistics(saved.statistics)
+        self._learner = learner = learner_of(saved, self._learner.params)
         self._attributes = dict(saved.attributes)
         if self._attributes.get("unseen_category") == "error":
             learner.set_params({"unseen_category": self._attributes.pop("unseen_category")})
@@ -832,15 +816,3 @@ class Booster:
         self._learner.n_features = state["n_features"]
         self.__dict__.update(state["face"])
         self._learner.set_params(state["params"])
-
-
-def _objective_params(saved: SavedModel) -> dict[str, Any]:
-    """The parameters that a model file's objective stands for."""
-    config = loss_from_config(saved.objective, saved.n_classes).config()
-    params: dict[str, Any] = {"objective": config["name"], "num_class": saved.n_classes}
-    for group in config.values():
-        if isinstance(group, dict):
-            params.update(group)
-    if config["name"] == "count:poisson":  # its max_delta_step shares its name with the trees'
-        del params["max_delta_step"]
-    return params
