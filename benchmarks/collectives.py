@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,13 @@ def work(rank: int, pipe: Any, theirs: dict[str, Any] | None, rounds: int, calls
 
 def run_processes(n: int, rounds: int, calls: int) -> dict[str, dict[str, float]]:
     """Sockets, and rabit where XGBoost is installed."""
-    try:
+    tracker = theirs = None
+    with suppress(ImportError):
         from xgboost.tracker import RabitTracker
 
         tracker = RabitTracker(n, HOST)
         tracker.start()
         theirs = tracker.worker_args()
-    except ImportError:
-        theirs = None
     context = multiprocessing.get_context("spawn")
     pipes = [context.Pipe() for _ in range(n)]
     for rank, (_, pipe) in enumerate(pipes):
@@ -85,6 +85,8 @@ def run_processes(n: int, rounds: int, calls: int) -> dict[str, dict[str, float]
     for pipe, _ in pipes:
         pipe.send(addresses)
     found = [pipe.recv() for pipe, _ in pipes]
+    if tracker is not None:
+        tracker.wait_for()
     return found[0]
 
 

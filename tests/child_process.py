@@ -40,6 +40,7 @@ regressor = xgb.XGBRegressor(n_estimators=5, max_depth=3).fit(X, score)
 # More processes than cores, and as any user: Open MPI asks for leave. Others do not know these names.
 MPI_LEAVE = {
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_mpi_yield_when_idle": "1",  # waiting processes leave their core to others
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }

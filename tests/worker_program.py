@@ -68,6 +68,16 @@ def talk():
     ]
 
 
+def be_out_of_step(rank):
+    """Workers that make different calls are told so; MPI itself would mix up their bytes, or hang."""
+    try:
+        collective.allreduce(np.zeros(2 + rank, int), collective.Op.SUM)
+    except CommError as error:
+        assert "workers are out of step: worker 0: allreduce_sum of 2 int64, worker 1:" in str(error)
+    else:
+        raise AssertionError("nobody noticed")
+
+
 class End(arboost.callback.TrainingCallback):
     """Worker 1 ends in its second round; the others are in the middle of theirs."""
 
@@ -91,6 +101,7 @@ def main(folder, ending, *arguments):
         cases.train({}, {}, rows, n_rounds=2, verbose_eval=True)  # one worker prints its lines
         (Path(folder) / f"{rank}.json").write_text(json.dumps(found))
         if ending == "leave":
+            be_out_of_step(rank)
             return
         try:
             cases.train({}, {}, rows, n_rounds=50, callbacks=[End(ending)])

@@ -282,10 +282,8 @@ def is_distributed() -> bool:
 def communicator_print(msg: Any) -> None:
     """Print a message, without the blanks around it: where the tracker runs, or else here."""
     session, text = _local.session, str(msg).strip()
-    if session is None or session.tracker is None:
+    if session is None or session.tracker is None or not session.tracker.says(print=text):
         print(text, flush=True)
-    else:
-        session.tracker.say(print=text)
 
 
 def get_processor_name() -> str:
@@ -335,6 +333,9 @@ def allreduce(data: np.ndarray, op: Op) -> np.ndarray:
     combine, group = _UFUNCS[Op(op)], current()
     if combine in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) and data.dtype.kind == "f" and is_distributed():
         raise XGBoostError(f"{Op(op).name} is for integers, not for {data.dtype}.")
+    if data.dtype.kind in "iu" and combine in (np.add, np.maximum):  # no order matters: nobody needs all arrays
+        flat = data.flatten()
+        return group.allreduce_sum(flat) if combine is np.add else group.allreduce_max(flat)
     parts = [np.frombuffer(part, data.dtype) for part in group.allgather(data.tobytes())]
     if len({len(part) for part in parts}) > 1:
         raise XGBoostError(f"allreduce: the workers' arrays have different sizes: {[len(part) for part in parts]}.")

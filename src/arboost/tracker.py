@@ -155,6 +155,7 @@ class _Service:
         self._listener, self._n_workers, self._sortby, self._timeout = listener, n_workers, sortby, timeout
         self._selector = selectors.DefaultSelector()
         self._clients: list[_Client] = []
+        self._is_complete = False
         self._n_left = 0  # workers with a rank that are gone
         self._deadline: float | None = None
 
@@ -227,10 +228,10 @@ class _Service:
 
     def _greet(self, client: _Client, message: dict[str, Any]) -> None:
         why = rendezvous.difference(rendezvous.greeting(__version__), message)
-        if why is not None:  # without this worker the group never comes together
-            self._fail(f"a worker is refused: {why}")
-        elif len(self._members()) == self._n_workers or self._n_left:
+        if self._is_complete or len(self._members()) == self._n_workers:
             why = f"the group of {self._n_workers} worker(s) is complete"
+        elif why is not None:  # without this worker the group never comes together
+            self._fail(f"a worker is refused: {why}")
         if why is None:
             client.greeting = message
             return
@@ -252,7 +253,7 @@ class _Service:
         members = sorted(self._members(), key=lambda client: _order(client, by_host))  # then as they came
         addresses = [client.greeting["address"] for client in members if client.greeting]
         token = secrets.token_hex(16)
-        self._deadline = None
+        self._deadline, self._is_complete = None, True
         for rank, client in enumerate(members):
             client.rank = rank
             client.answer(rank=rank, addresses=addresses, token=token)

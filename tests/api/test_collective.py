@@ -10,6 +10,7 @@ import arboost
 from arboost import collective, compat
 from arboost.objective import Objective, TreeObjective
 from arboost.runtime.errors import XGBoostError
+from child_process import need, run_code
 
 xgboost = pytest.importorskip("xgboost")
 LIBRARIES = [arboost, xgboost]
@@ -117,7 +118,7 @@ def test_no_group_comes_of_this(args, message):
 def test_mpi_is_asked_for_and_absent(monkeypatch):
     """A launcher's processes that do not find each other would each train alone."""
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(XGBoostError, match=r"need mpi4py: pip install 'arboost\[mpi\]'"):
+    with pytest.raises(XGBoostError, match=r"need mpi4py and an MPI for it: pip install 'arboost\[mpi\]'"):
         collective.init(dmlc_communicator="mpi")
     for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
         monkeypatch.setenv(name, "2")
@@ -126,6 +127,20 @@ def test_mpi_is_asked_for_and_absent(monkeypatch):
         monkeypatch.delenv(name)
     collective.init()
     assert not collective.is_distributed()
+
+
+def test_mpi4py_without_an_mpi(tmp_path):
+    need("mpi4py")
+    code = """
+        import os
+        os.environ["MPI4PY_LIBMPI"] = "no such library"
+        from arboost import collective
+        try:
+            collective.init(dmlc_communicator="mpi")
+        except ValueError as error:
+            print(error)
+    """
+    assert "need mpi4py and an MPI for it" in run_code(tmp_path, code)
 
 
 @pytest.mark.parametrize("rank", [-1, 1])

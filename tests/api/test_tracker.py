@@ -2,6 +2,7 @@
 
 import socket
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_a_worker_of_one(either, capfd):
         collective.communicator_print("  said \n")
     group.wait_for(20)
     assert collective.is_distributed() is False
-    assert "said\n" in capfd.readouterr().out
+    assert "said\n" in "".join(capfd.readouterr())  # XGBoost's speaks to stderr
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,8 @@ def test_waiting_for_workers_that_do_not_come(either):
     group.start()
     with pytest.raises(ValueError, match="Timeout waiting for the tracker"):
         group.wait_for(1)
+    with suppress(ValueError):  # XGBoost's says it again
+        group.free()
 
 
 def test_families(either):

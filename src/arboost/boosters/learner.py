@@ -27,7 +27,7 @@ from arboost.metrics import Metric, make_metric
 from arboost.params.resolve import Resolved, TreeParams, merge, normalize, resolve
 from arboost.predict.forest import Forest
 from arboost.runtime import comm as comms
-from arboost.runtime import rng, settings, sums
+from arboost.runtime import rng, settings
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
@@ -254,14 +254,16 @@ class Learner:
 
     # ---- training ----
 
-    def accept(self, data: DMatrix) -> None:
-        """Check the columns of `data` against the model's; a model without trees takes those of the data."""
+    def accept(self, data: DMatrix) -> int:
+        """Check the columns of `data` against the model's; a model without trees takes those of the data.
+
+        Returns the number of rows of all workers.
+        """
         n_columns = data.num_col()
         if n_columns == 0:
             raise XGBoostError("0 feature is supplied: the data must have at least one column.")
         data.info.check_groups()
-        if not self.ctx.is_alone:
-            data.agree(self.ctx, self._common())
+        n_all_rows = data.agree(self.ctx, None if self.ctx.is_alone else self._common())
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
@@ -276,6 +278,7 @@ class Learner:
         else:
             self._check_targets(data, (1, self.n_label_columns))
             self._check_outputs()
+        return n_all_rows
 
     def _common(self) -> dict[str, dict[str, str]]:
         """What all workers must have alike besides the columns of their data: parameters, and the trees so far.
@@ -346,17 +349,17 @@ class Learner:
         self._base_margin = None
         self.forget_data()
 
-    def _prepare(self, data: DMatrix, estimate: bool) -> None:
-        """Check `data` against the model and fix the intercept before the first tree."""
-        self.accept(data)
+    def _prepare(self, data: DMatrix, estimate: bool) -> int:
+        """Check `data` against the model, fix the intercept before the first tree; returns the rows of all workers."""
+        n_all_rows = self.accept(data)
         if self._session is None or self._session.matrix() is not data:
             _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
             self._check_room(data.num_row(), 0 if self.model.is_linear else self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
-            return
+            return n_all_rows
         if self.resolved.learner.base_score is not None:
             self.base_score, self.boost_from_average = self.intercept, False
-        elif estimate and self._is_blank(data):
+        elif estimate and not n_all_rows:
             self.base_score = self.loss.blank_base_score(self.n_outputs)
         elif estimate:
             self.loss.check_info(data.info)
@@ -366,6 +369,7 @@ class Learner:
             self.base_score = np.full(1, DEFAULT_BASE_SCORE, np.float32)
         self.base_margin()  # refuses a base_score that the loss cannot have
         self._margins.clear()
+        return n_all_rows
 
     def _session_for(self, data: DMatrix) -> _Session:
         """The training state for `data`, made on its first round."""
@@ -423,9 +427,9 @@ class Learner:
 
     def _update(self, data: DMatrix, custom: Loss | None) -> None:
         loss = custom or self.loss
-        self._prepare(data, estimate=custom is None)
+        n_all_rows = self._prepare(data, estimate=custom is None)
         self._check_classes(loss)
-        if self._is_blank(data):
+        if not n_all_rows:
             self._add_blank_round(data)
             return
         self._check_targets(data, (self.n_label_columns,))
@@ -449,8 +453,7 @@ class Learner:
 
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
         """One round of boosting on given gradients (n, K); `split`: others, (n, J), to find splits on."""
-        self._prepare(data, estimate=False)
-        if self._is_blank(data):
+        if not self._prepare(data, estimate=False):
             self._add_blank_round(data)
             return
         session = self._session_for(data)
@@ -464,11 +467,6 @@ class Learner:
         if label is not None and label.shape == grad.shape and lacks_labels(label):
             session.g[np.isnan(label.T)] = session.h[np.isnan(label.T)] = 0.0
         self._boost(data, session, self.margins(data), self._leaf_solver(data.info), split)
-
-    def _is_blank(self, data: DMatrix) -> bool:
-        """Whether no worker has any row."""
-        ctx, n_rows = self.ctx, data.num_row()
-        return n_rows == 0 if ctx.is_alone else sums.count_rows(ctx, n_rows) == 0
 
     def _add_blank_round(self, data: DMatrix) -> None:
         """A round that adds nothing: there are no rows to learn from."""
@@ -519,8 +517,7 @@ class Learner:
 
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
-        self.accept(data)
-        if self._is_blank(data):
+        if not self.accept(data):
             return [(metric.name, metric.blank_value) for metric in self.metrics]
         prediction = self.loss.eval_transform(self.margins(data), self.ctx)
         return [(metric.name, metric.evaluate_info(self.ctx, prediction, data.info)) for metric in self.metrics]

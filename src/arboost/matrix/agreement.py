@@ -27,11 +27,11 @@ def agree(
     categories: Categories | None,
     cuts: Cuts | None = None,
     training: Mapping[str, Mapping[str, str]] | None = None,
-) -> None:
+) -> int:
     """Check this worker's fields, names, types and categories against all others'; every worker must call this.
 
     `cuts` are those of data that is in bins already; `training` is what else must be alike: "parameters" and "trees",
-    as texts by name.
+    as texts by name. Returns the number of rows of all workers.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def agree(
         The workers' shares cannot be of one data set; the message says in what they differ.
     """
     if ctx.is_alone:
-        return
+        return info.n_rows
     training = training or {}
     alike = _columns(info, categories, cuts) | {what: _digest(texts) for what, texts in training.items()}
     own = json.dumps({"alike": alike, "rows": info.n_rows, "fields": _fields(info)})
@@ -59,6 +59,7 @@ def agree(
             )
     if not info.n_rows:
         _fill(info, wanted)
+    return sum(share["rows"] for share in shares)
 
 
 def _first_difference(ctx: Context, rank: int, texts: Mapping[str, str]) -> str:

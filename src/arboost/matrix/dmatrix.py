@@ -214,12 +214,12 @@ class DMatrix:
             self._sorted = make_sorted(ctx, self.raw)
         return self._sorted
 
-    def agree(self, ctx: Context, training: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def agree(self, ctx: Context, training: Mapping[str, Mapping[str, str]] | None = None) -> int:
         """Make sure that this share and those of all other workers are one data set; all must call this.
 
-        `training` is what else must be alike, as texts by name.
+        `training` is what else must be alike, as texts by name. Returns the number of rows of all workers.
         """
-        agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts, training)
+        return agree(ctx, self.info, self._categories, None if self._page is None else self._page.cuts, training)
 
     def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.

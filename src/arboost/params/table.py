@@ -253,7 +253,7 @@ _TREE = (
         upper=1,
         has_effect=False,
     ),
-    Param("debug_synchronize", bool, False, "Compare the trees of all workers.", has_effect=False),
+    Param("debug_synchronize", bool, False, "Compare the trees of all workers; that is always done.", has_effect=False),
 )
 
 _LEARNER = (

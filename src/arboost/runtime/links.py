@@ -42,6 +42,7 @@ class Kind(IntEnum):
     LEAVE = 6  # the sender is done
 
 
+_KNOWN = {kind.value: kind for kind in Kind}
 _LAST = (Kind.ABORT, Kind.LEAVE)
 
 
@@ -88,7 +89,7 @@ class Link:
     def __init__(self, peer: int, sock: socket.socket):
         self.peer, self.sock = peer, sock
         self.outgoing: list[memoryview] = []
-        self.room = memoryview(b"")  # what is to be filled before the message is whole
+        self.room = memoryview(bytearray())  # what is to be filled before the message is whole
         self.payload: memoryview | None = None  # where the bytes after the header go; None: memory of their length
         self._header = memoryview(bytearray(_HEADER.size))
         self._inbox = np.empty(0, np.uint8)
@@ -113,14 +114,17 @@ class Link:
     def header(self) -> tuple[Call | None, int]:
         """(call, length) of the header that is there; no call: it is none of ours."""
         magic, kind, code, number, n_bytes = _HEADER.unpack(self._header)
-        if magic != _MAGIC or kind not in iter(Kind):
+        if magic != _MAGIC or kind not in _KNOWN:
             return None, 0
-        return Call(Kind(kind), code, number), n_bytes
+        return Call(_KNOWN[kind], code, number), n_bytes
 
     @property
     def events(self) -> int:
-        """What the socket must be ready for before this goes on."""
-        return (_READ if self.room else 0) | (_WRITE if self.outgoing else 0)
+        """What the socket must be ready for before this goes on.
+
+        Who is still being sent something has nothing to say, unless it gives up and listens no more.
+        """
+        return _READ | _WRITE if self.outgoing else _READ if self.room else 0
 
     def send_some(self) -> int:
         """Send what the socket takes; the number of bytes."""
@@ -244,6 +248,8 @@ class Links:
                 raise self._ended(link, error) from None
 
     def _receive(self, link: Link) -> None:
+        if link.outgoing and not link.room:
+            raise self._ended(link, OSError("it sends what nobody waits for"))
         while link.room:
             try:
                 n = link.sock.recv_into(link.room)
@@ -288,13 +294,17 @@ class Links:
     def _ended(self, link: Link, error: OSError | None) -> CommError:
         """Why a connection has ended: what the worker said before it did, or that it was lost."""
         with suppress(OSError):
-            if not link.in_header or not link.room:  # the rest of a message comes before the last one
-                _read_rest(link.sock, len(link.room))
-                link.expect(None)
-            link.room[:] = _read_rest(link.sock, len(link.room))
-            call, n_bytes = link.header()
-            if call is not None and call.kind in _LAST:
-                return self._farewell(link, call.kind, n_bytes)
+            while True:  # to the end of what it has sent: its messages of before come first
+                link.room[:] = _read_rest(link.sock, len(link.room))
+                if not link.in_header:
+                    link.expect(None)
+                    continue
+                call, n_bytes = link.header()
+                if call is None:
+                    break
+                if call.kind in _LAST:
+                    return self._farewell(link, call.kind, n_bytes)
+                link.room, link.in_header = memoryview(bytearray(n_bytes)), False
         why = "its connection was closed" if error is None else error.strerror or str(error)
         return CommError(f"worker {link.peer} was lost: {why} (in {self._call})", link.peer, lost=True)
 
@@ -386,12 +396,16 @@ def _read_rest(sock: socket.socket, n_bytes: int) -> bytes:
 
 
 def _tuned(sock: socket.socket) -> socket.socket:
-    """Non-blocking; small messages leave at once; a machine that has vanished is noticed."""
+    """Non-blocking; small messages leave at once; a machine that has vanished is noticed in a minute.
+
+    Not while something is on its way to it: a worker that computes does not read either. Then the timeout counts.
+    """
     sock.setblocking(False)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        options = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 0}
+        for name, value in options.items():
             if hasattr(socket, name):  # not on all systems
                 sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return sock

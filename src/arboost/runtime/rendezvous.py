@@ -113,11 +113,9 @@ def difference(own: dict[str, Any], other: dict[str, Any]) -> str | None:
 
 def parse_address(address: Address) -> tuple[str, int]:
     """(host, port) of "host:port", "[::1]:port" or a pair."""
-    host, port = address.rsplit(":", 1) if isinstance(address, str) and ":" in address else (address, None)
-    if isinstance(address, tuple | list) and len(address) == 2:
-        host, port = address
     try:
-        return str(host).strip("[]"), int(port)  # type: ignore[arg-type]
+        host, port = address.rsplit(":", 1) if isinstance(address, str) else address
+        return str(host).strip("[]"), int(port)
     except (TypeError, ValueError):
         raise XGBoostError(f"An address is 'host:port', got {address!r}.") from None
 
@@ -306,7 +304,7 @@ class Membership:
             raise CommError(f"{where} cannot be reached: {error}") from None
         try:
             self.listener = Listener(self._socket.getsockname()[0])
-            self.say(**greeting(version, task_id=task_id, address=self.listener.address, host=socket.gethostname()))
+            self.say(**greeting(version, task_id=task_id, address=self.listener.address))
             place = receive(self._socket, deadline)
         except OSError as error:
             self.close()
@@ -322,10 +320,17 @@ class Membership:
         """Tell the tracker something."""
         self._socket.sendall(pack(content))
 
+    def says(self, **content: Any) -> bool:
+        """Tell the tracker something, unless it is gone: workers can do without it."""
+        try:
+            self.say(**content)
+        except OSError:
+            return False
+        return True
+
     def leave(self, error: str | None = None) -> None:
         """Say that this worker is done, or why it fails; a tracker that is gone already does not mind."""
-        with suppress(OSError):
-            self.say(done=True, error=error)
+        self.says(done=True, error=error)
         self.close()
 
     def close(self) -> None:

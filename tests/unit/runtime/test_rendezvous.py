@@ -62,7 +62,7 @@ def test_another_protocol_is_refused_by_name(monkeypatch):
 
 
 def test_a_worker_of_another_group_is_turned_away():
-    first, second = meet_all(2, groups=["us", "them"], seconds=1.0)[0]
+    first, second = meet_all(2, groups=["us", "them"], seconds=2.0)[0]
     assert "worker 1 did not come in time" in str(first) and first.peer == 1 and first.lost
     assert "it belongs to another group of workers" in str(second)
 
