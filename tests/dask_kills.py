@@ -66,14 +66,48 @@ class Killer(threading.Thread):
             self.has_killed = True
 
 
-def wait_for_workers(client, n_workers):
-    """Until all workers answer: one that was killed is known for a moment."""
-    for _ in range(3000):
+def are_back(client, n_workers):
+    """Whether all workers answer, within 30 s: one that was killed is known for a moment, a nanny may fail."""
+    for _ in range(300):
         with contextlib.suppress(OSError):
             if len(client.run(os.getpid)) == n_workers:
-                return
+                return True
         time.sleep(0.1)
-    raise SystemExit("the workers do not come back")
+    return False
+
+
+class Tally:
+    """What was seen so far."""
+
+    def __init__(self, n_wanted, seed):
+        self.X, self.y = table(ROWS)
+        self.expected = alone(self.X, self.y)
+        self.n_wanted, self.rng = n_wanted, np.random.default_rng(seed)
+        self.n_killed = self.n_hit = self.n_wrong = 0
+
+    def fill(self, client):
+        """Kill until there are enough, or a worker does not come back."""
+        usual = None
+        while self.n_killed < self.n_wanted and are_back(client, 3):
+            matrix = make_matrix(client, self.X, self.y)
+            if usual is None:
+                train(client, matrix)  # kernels are loaded
+                found, _, usual = train(client, matrix)
+                print(f"alone {self.expected}, three workers {found}, {usual:.1f} s", flush=True)
+                self.n_wrong += found != self.expected
+            moment = self.rng.uniform(0, usual)
+            killer = Killer(client, moment, self.rng)
+            killer.start()
+            found, lost, seconds = train(client, matrix)
+            killer.ended.set()
+            killer.join()
+            self.n_wrong += found != self.expected
+            if killer.has_killed:
+                self.n_killed, self.n_hit = self.n_killed + 1, self.n_hit + bool(lost)
+                verdict = "same" if found == self.expected else "DIFFERENT"
+                print(f"{self.n_killed}: killed after {moment:.2f} s, {seconds:.1f} s, {verdict}, {lost}", flush=True)
+            else:
+                usual = seconds
 
 
 def main():
@@ -81,33 +115,12 @@ def main():
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    X, y = table(ROWS)
-    expected, n_wrong, n_killed, n_hit = alone(X, y), 0, 0, 0
-    with cluster(3) as client:
-        train(client, make_matrix(client, X, y))  # kernels are loaded
-        found, _, usual = train(client, make_matrix(client, X, y))
-        print(f"alone {expected}, three workers {found}, {usual:.1f} s", flush=True)
-        n_wrong += found != expected
-        for _ in range(5 * options.kills):
-            if n_killed == options.kills:
-                break
-            wait_for_workers(client, 3)
-            matrix = make_matrix(client, X, y)
-            moment = rng.uniform(0, usual)
-            killer = Killer(client, moment, rng)
-            killer.start()
-            found, lost, seconds = train(client, matrix)
-            killer.ended.set()
-            killer.join()
-            n_killed, n_hit, n_wrong = n_killed + killer.has_killed, n_hit + bool(lost), n_wrong + (found != expected)
-            if not killer.has_killed:
-                usual = seconds
-                continue
-            verdict = "same" if found == expected else "DIFFERENT"
-            print(f"{n_killed}: killed after {moment:.2f} s, {seconds:.1f} s, {verdict}, {lost}", flush=True)
-    print(f"{n_killed} kills, {n_hit} of them while training, {n_wrong} models differ")
-    return int(n_wrong > 0)
+    tally = Tally(options.kills, options.seed)
+    while tally.n_killed < options.kills and not tally.n_wrong:
+        with cluster(3) as client:
+            tally.fill(client)
+    print(f"{tally.n_killed} kills, {tally.n_hit} of them while training, {tally.n_wrong} models differ")
+    return int(tally.n_wrong > 0)
 
 
 if __name__ == "__main__":

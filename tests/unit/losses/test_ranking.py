@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import arboost
 import naive_rank as naive
 from arboost.losses import loss_from_config, make_loss
 from arboost.losses.ranking import RankMap, RankNdcg, RankPairwise
@@ -185,6 +186,17 @@ def test_position_bias_is_learned_and_used():
         np.testing.assert_allclose(config[name], (costs[side] / costs[side, 0]) ** (1 / 1.5), rtol=1e-5)
     second = gradient_of(loss, info, scores)
     assert abs(second[0] - first[0]).max() > 1e-3
+
+
+def test_a_copy_goes_on_with_the_bias_it_was_made_with():
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    info = make_info()
+    data = arboost.DMatrix(X, info.label, group=SIZES)
+    model = arboost.train({"objective": "rank:ndcg", "lambdarank_unbiased": True}, data, 2)
+    twin = model.copy()
+    model.update(data, 2)
+    twin.update(data, 2)
+    assert twin.save_raw() == model.save_raw()
 
 
 def test_model_file_keeps_parameters_and_bias():

@@ -298,6 +298,24 @@ def test_categories_of_all_batches():
 
 
 @pytest.mark.parametrize("kind", [DMatrix, QuantileDMatrix])
+def test_categories_that_are_given(kind):
+    """Codes are those of the given categories, and the matrix has all of them, also where it uses the first only."""
+    whole = DMatrix(pd.DataFrame({"x": pd.Categorical(["b", "a", "c"], ["b", "a", "c"])}), enable_categorical=True)
+    for used in (["b", "a"], ["c", "b"]):
+        values = pd.Categorical([used[0], used[1]], used)
+        batches = Batches([{"data": pd.DataFrame({"x": values})}])
+        found = kind(batches, feature_types=whole.get_categories(), enable_categorical=True)
+        assert found.categories.same_as(whole.categories.stored())
+        codes = [whole.categories.codes_of(0)[value] for value in used]
+        assert found.get_data().toarray()[:, 0].tolist() == codes
+
+
+def test_feature_weights_of_no_rows():
+    batch = {"data": np.empty((0, 3)), "feature_weights": [1, 2, 3]}
+    assert DMatrix(Batches([batch])).get_float_info("feature_weights").tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [DMatrix, QuantileDMatrix])
 class TestMistakes:
     def test_widths(self, kind):
         with pytest.raises(XGBoostError, match=r"Inconsistent number of columns: batch 1 .* has 3, .* have 5"):
