@@ -19,7 +19,6 @@ from arboost.ensemble.heldout import row_losses
 from arboost.ensemble.trend import Trend
 from arboost.matrix.dmatrix import DMatrix
 
-
 _ABOUT = 1.002  # times the best score
 
 
