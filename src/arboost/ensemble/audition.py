@@ -19,6 +19,8 @@ from arboost.ensemble.heldout import row_losses
 from arboost.ensemble.trend import Trend
 from arboost.matrix.dmatrix import DMatrix
 
+_ABOUT = 1.002  # times the best score
+
 
 @dataclass
 class Clock:
@@ -52,8 +54,10 @@ class Contender:
 
     @property
     def best_round(self) -> int:
-        """Number of the round with the best score; of a contender without scores, the last one."""
-        return int(np.argmin(self.scores)) if self.scores else self.booster.num_boosted_rounds() - 1
+        """The first round whose score is about the best: later ones may be luck. Without scores, the last one."""
+        if not self.scores:
+            return self.booster.num_boosted_rounds() - 1
+        return int(np.argmax(np.asarray(self.scores) <= _ABOUT * self.best_score))
 
     @property
     def best_score(self) -> float:
@@ -66,7 +70,7 @@ class Contender:
     def advance(self, n_rounds: int, patience: int, clock: Clock, share: float = 1.0) -> bool:
         """Train up to so many rounds; False if the score has not improved for `patience` of them, or time is over."""
         for _ in range(n_rounds):
-            if self.scores and len(self.scores) - 1 - self.best_round >= patience:
+            if self.scores and len(self.scores) - 1 - int(np.argmin(self.scores)) >= patience:
                 return False
             if self.booster.num_boosted_rounds() and clock.is_over(share):
                 return False

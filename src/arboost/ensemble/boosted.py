@@ -122,6 +122,7 @@ class _Boosted(BaseEstimator):
         limits = (effort.heat, effort.max_rounds, effort.patience, self._clock, share)
         ranking = Race(*limits, self._say, lambda best: self._take([best])).run(contenders)
         winner = ranking[0]
+        self._take([winner])
         self._note(
             model=winner.name,
             rounds=winner.best_round + 1,
@@ -134,8 +135,6 @@ class _Boosted(BaseEstimator):
             self._train_members(data, strata, [winner, *equals], n_members)
         elif effort.refits and not self._clock.is_over(_RACE_SHARE):
             self._refit(data, winner)
-        else:
-            self._take([winner])
 
     def _train_few(self, data: DMatrix) -> None:
         """Too few rows to set any aside: a small model."""

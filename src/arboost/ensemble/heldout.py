@@ -6,6 +6,7 @@ import numpy as np
 
 _LOWEST, _HIGHEST = 0.25, 4.0  # temperatures looked at
 _STEPS = 40  # of the search: the last interval is 1e-8 of the first
+_MIN_NATS = 2.0  # that a temperature must save on all rows together: twice that is chi-square
 _MAX_RESIDUALS = 2001  # quantiles that stand for all residuals
 
 
@@ -31,7 +32,8 @@ def fit_temperature(margin: np.ndarray, label: np.ndarray, weight: np.ndarray | 
             a, c, f_c = c, d, f_d
             d = a + ratio * (b - a)
             f_d = loss(d)
-    return math.exp((a + b) / 2.0)
+    found = (a + b) / 2.0
+    return math.exp(found) if loss(0.0) - loss(found) > _MIN_NATS else 1.0
 
 
 def row_losses(margin: np.ndarray, label: np.ndarray, is_classes: bool) -> np.ndarray:
