@@ -55,7 +55,14 @@ def test_no_worse_than_catboost():
     X, y = table(6000)
     X = np.nan_to_num(X)
     train, test = slice(0, 4000), slice(4000, None)
-    params = {"grow_policy": "symmetric", "max_depth": 6, "eta": 0.1, "min_child_weight": 0, "max_bin": 255, "lambda": 3}
+    params = {
+        "grow_policy": "symmetric",
+        "max_depth": 6,
+        "eta": 0.1,
+        "min_child_weight": 0,
+        "max_bin": 255,
+        "lambda": 3,
+    }
     booster = arboost.train(params, arboost.DMatrix(X[train], y[train]), 100)
     theirs = catboost.CatBoostRegressor(
         iterations=100, learning_rate=0.1, depth=6, border_count=254, l2_leaf_reg=3, random_strength=0,

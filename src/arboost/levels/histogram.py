@@ -55,7 +55,7 @@ class HistogramEngine:
         is_special = bool(first.cuts.is_categorical.any() or (monotone is not None and monotone.any()) or kind.smooths)
         self._alone = ctx.comm.world_size == 1
         self._one_page = len(pages) == 1
-        if is_special or n_targets or kind.counts_rows or not (self._alone and self._one_page):
+        if is_special or n_targets or kind.counts_rows or kind.draws or not (self._alone and self._one_page):
             pages = [page.unbundled(ctx) for page in pages] if self._one_page else pages
             first = pages[0]
         self._ctx, self._pages, self._cuts = ctx, pages, first.cuts
