@@ -59,7 +59,7 @@ class HistogramEngine:
         self._one_page = len(pages) == 1
         if self._one_page:
             first = pages[0]
-            if is_special or n_targets or kind.counts_rows or not self._alone:
+            if is_special or n_targets or kind.counts_rows or kind.draws or not self._alone:
                 first = first.unbundled(ctx)
             pages = [first]
         self._ctx, self._pages, self._cuts = ctx, pages, first.cuts

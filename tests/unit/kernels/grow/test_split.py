@@ -40,7 +40,7 @@ def evaluate(page, bins, ranges, order, gradients, params, by_rows=(), allowed=N
     widest = int(page.n_bins.max()) + 1
     work, scores = np.zeros((split.SCRATCH_ROWS, widest), np.int64), np.empty(widest)
     work[split.EVERY_BIN] = np.arange(widest)
-    scratch = work, (scores, scores.view(np.int64)), ()
+    scratch = work, (scores, scores.view(np.int64))
     arrays = pages.page_arrays(page)
     for n, find, source in (
         (best.size, find_splits, hist),

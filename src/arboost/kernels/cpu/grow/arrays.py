@@ -286,8 +286,18 @@ def _choose_as_choice(arrays):
     return lambda arrays: ()
 
 
-@part
 def _as_search(arrays):
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@forms_of(_as_search)
+def _choose_as_search(arrays):
+    if len(arrays[-1]) or len(arrays[-2]):
+        return _as_special_search
+    return lambda arrays: Search(*arrays)
+
+
+def _as_special_search(arrays):
     batch, opened, allowed, reg, best, scratch, scores, score_bits, symmetric, choice = arrays
     named = _as_symmetric(symmetric), _as_choice(choice)
     return Search(batch, opened, allowed, reg, best, scratch, scores, score_bits, named[0], named[1])

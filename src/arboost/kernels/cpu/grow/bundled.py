@@ -1,7 +1,6 @@
 """Splits and sums where features share columns, or have no column at all (matrix/bundles.py).
 
 What is not stored is what the other bins leave of a node's sums, so results are those of a column for every feature.
-Rows are not counted here: where choice.py does that, every feature has a column.
 Such a page has a `layout`, and its slots are those of codes of columns; after them come those of sparse features.
 """
 
@@ -37,13 +36,12 @@ def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, st
     unstored, n_bins = page.layout.unstored, page.layout.n_bins
     slot_of, n_slots = page.slot_of, page.slot_ptr[page.slot_ptr.shape[0] - 1]
     n_features = n_bins.shape[0]
-    rows, scores, choice = scratch
+    rows, scores = scratch
     every_bin, bins, g_left, h_left = rows[split.EVERY_BIN], rows[split.BINS], rows[split.G_LEFT], rows[split.H_LEFT]
     last_allowed = allowed.shape[0] - 1
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
-        i = evals[e]
-        node = nodes[i]
+        node = nodes[evals[e]]
         if node.hist == BY_ROWS:
             continue
         found = best[e, f]
@@ -52,15 +50,15 @@ def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, st
             out, slot, n = hist[node.hist], int64(slot_of[f]), int64(n_bins[f])
             if unstored[f] >= 0:
                 _sums_around(out, slot, n_slots, n, int64(unstored[f]), node, g_left, h_left)
-                split.best_candidate(choice, i, f, g_left, 0, every_bin, g_left, h_left, n, node, reg, scores, found)
+                split.best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
             if 2 * (node.stop - node.start) >= n:
                 split.all_sums(out, slot, n_slots, n, g_left, h_left)
-                split.best_candidate(choice, i, f, g_left, 0, every_bin, g_left, h_left, n, node, reg, scores, found)
+                split.best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
             n = split.occupied_sums(out, slot, n_slots, n, bins, g_left, h_left)
             if n > 0:
-                split.best_candidate(choice, i, f, g_left, 0, bins, g_left, h_left, n, node, reg, scores, found)
+                split.best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 def sum_bins(page, node, out, f, g_left, h_left):
@@ -126,8 +124,8 @@ def _part_of(codes, a, z, first, gap, node, out):
 
 
 @part
-def _offer_parts(page, node, i, codes, n, base, allowed, reg, work, scores, choice, best):
-    """best[f] of node i for every feature that has some of the n codes of a column whose slots begin at `base`."""
+def _offer_parts(page, node, codes, n, base, allowed, reg, work, scores, best):
+    """best[f] for every feature that has some of the n codes of a column whose slots begin at `base`."""
     slot_of, feature_of = page.slot_of, page.feature_of
     out = work[split.PART_BINS], work[split.PART_G_LEFT], work[split.PART_H_LEFT]
     a = int64(0)
@@ -139,9 +137,7 @@ def _offer_parts(page, node, i, codes, n, base, allowed, reg, work, scores, choi
         if f >= 0 and allowed[f] != 0:
             first = int64(slot_of[f]) - base
             k = _part_of(codes, a, z, first, int64(page.layout.unstored[f]), node, out)
-            split.best_candidate(
-                choice, i, f, out[1], 0, out[0], out[1], out[2], k, node, reg, scores, best[f]
-            )  # fmt: skip
+            split.best_of(out[0], out[1], out[2], k, node, reg, scores, best[f])
         a = z
 
 
@@ -149,7 +145,7 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
     """`split.find_splits_by_rows` for features that share columns: a column is summed once for all of them."""
     rows, g_values, h_values, shift = data
     columns, slot_ptr, n_codes, entries = page.columns, page.slot_ptr, page.n_bins, page.entries
-    work, scores, choice = scratch
+    work, scores = scratch
     codes = work[split.BINS], work[split.G_LEFT], work[split.H_LEFT]
     g_sums, h_sums, occupied = work[split.G_SUMS], work[split.H_SUMS], work[split.OCCUPIED]
     last_allowed = allowed.shape[0] - 1
@@ -172,7 +168,7 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
                 values = g_values, h_values
                 _sum_entries(entries, rows, node.start, node.stop, base, values, shift, g_sums, h_sums, occupied)
             n = split.collect_bins(g_sums, h_sums, occupied, n, codes[0], codes[1], codes[2])
-            _offer_parts(page, node, evals[e], codes, n, base, may, reg, work, scores, choice, best[e])
+            _offer_parts(page, node, codes, n, base, may, reg, work, scores, best[e])
 
 
 def add_entries(page, ids, in_order, values, packing, builds, partial, hist, start, stop):

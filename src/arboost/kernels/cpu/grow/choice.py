@@ -3,14 +3,14 @@
     min_data_in_leaf    a histogram has a third plane, which counts rows; where all hessians are alike, they count rows
     extra_trees         a bin between the lowest and the highest that the node has, by a hash of tree, node and feature
 
-Compiled only where a level's search has a `choice`: its forms of split.py's functions are registered here.
+The twins of split.py's searches; search.py takes these, when compiled, where a level's search has a `choice`.
 """
 
 from numba import int64, uint64
 
 from arboost.kernels.cpu.grow import split
-from arboost.kernels.cpu.grow.arrays import Choice, is_of
-from arboost.kernels.jit import forms_of, part
+from arboost.kernels.dtypes import BY_ROWS
+from arboost.kernels.jit import part
 from arboost.kernels.scalar import mix
 
 LEAST, PLANE = 0, 1  # of Choice.rows
@@ -25,7 +25,12 @@ def draw(choice, i, f, n):
 # ---- rows ----
 
 
+@part
 def _count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left):
+    """Running counts of rows (c_left, OUT) up to each of n entries of a feature; returns the node's count.
+
+    out: the node's histogram; the feature has `width` slots of it, the missing one included. 0 if nothing is counted.
+    """
     if choice.rows[LEAST] <= 1:
         return int64(0)
     first, j, count = choice.rows[PLANE] * n_slots + slot, int64(0), int64(0)
@@ -38,11 +43,6 @@ def _count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left):
         count += out[first + j]
         j += 1
     return count
-
-
-@forms_of(split.count_by_bins, optimised=True)
-def _choose_count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left):
-    return _count_by_bins if is_of(choice, Choice) else None
 
 
 @part
@@ -58,10 +58,12 @@ def _place_of(bins, n, b):
     return lo
 
 
-def _count_by_rows(choice, column, rows, node, data, n_bins, bins, n, c_left):
+@part
+def _count_by_rows(choice, column, node, data, n_bins, bins, n, c_left):
+    """The same from the few rows of a node."""
     if choice.rows[LEAST] <= 1:
         return int64(0)
-    _, g_values, h_values, shift = data
+    rows, g_values, h_values, shift = data
     total = int64(0)
     for k in range(n):
         c_left[k] = 0
@@ -77,11 +79,6 @@ def _count_by_rows(choice, column, rows, node, data, n_bins, bins, n, c_left):
     for k in range(1, n):
         c_left[k] += c_left[k - 1]
     return total
-
-
-@forms_of(split.count_by_rows, optimised=True)
-def _choose_count_by_rows(choice, column, rows, node, data, n_bins, bins, n, c_left):
-    return _count_by_rows if is_of(choice, Choice) else None
 
 
 # ---- the best of what is left ----
@@ -107,13 +104,15 @@ def _drawn(choice, i, f, bins, g_left, h_left, n):
     return lo, hi
 
 
-def _best_candidate(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found):
+@part
+def _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found):
+    """The best split of node i after one of n bins of feature f, given running sums and counts."""
     g_missing, h_missing = node.g - g_left[n - 1], node.h - h_left[n - 1]
     has_missing = (g_missing | h_missing) != 0
     lo, hi = int64(0), int64(n)
     if choice.key[0] != 0:
         lo, hi = _drawn(choice, i, f, bins, g_left, h_left, n)
-    least, score = choice.rows[LEAST], scores[0]
+    least = choice.rows[LEAST]
     counted = least > 1
     c_missing = total - c_left[n - 1] if counted else int64(0)
     last = hi if has_missing or hi < n else int64(n - 1)
@@ -134,6 +133,61 @@ def _best_candidate(choice, i, f, c_left, total, bins, g_left, h_left, n, node, 
                 found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
-@forms_of(split.best_candidate, optimised=True)
-def _choose_best_candidate(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found):
-    return _best_candidate if is_of(choice, Choice) else None
+# ---- split.py's loops ----
+
+
+def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
+    """`split.find_splits` among the candidates that a choice leaves."""
+    slot_ptr, n_bins = page.slot_ptr, page.n_bins
+    n_features = n_bins.shape[0]
+    rows, (score, _), choice = scratch
+    every_bin, bins, g_left, h_left = rows[split.EVERY_BIN], rows[split.BINS], rows[split.G_LEFT], rows[split.H_LEFT]
+    c_left, n_slots = rows[split.PART_G_LEFT], slot_ptr[n_features]
+    last_allowed = allowed.shape[0] - 1
+    for pair in range(start, stop):
+        e, f = pair // n_features, pair % n_features
+        i = evals[e]
+        node, found = nodes[i], best[e, f]
+        if node.hist == BY_ROWS:
+            continue
+        found.score = 0.0
+        if allowed[e if e < last_allowed else last_allowed, f] == 0:
+            continue
+        out, slot, n, width = hist[node.hist], slot_ptr[f], int64(n_bins[f]), slot_ptr[f + 1] - slot_ptr[f]
+        if 2 * (node.stop - node.start) >= n:
+            split.all_sums(out, slot, n_slots, n, g_left, h_left)
+            total = _count_by_bins(choice, out, slot, n_slots, width, every_bin, n, c_left)
+            _best_of(choice, i, f, c_left, total, every_bin, g_left, h_left, n, node, reg, score, found)
+            continue
+        n = split.occupied_sums(out, slot, n_slots, n, bins, g_left, h_left)
+        if n > 0:
+            total = _count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left)
+            _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)
+
+
+def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
+    """`split.find_splits_by_rows` among the candidates that a choice leaves."""
+    ids, g_values, h_values, shift = data
+    columns, n_bins = page.columns, page.n_bins
+    work, (score, _), choice = scratch
+    bins, g_left, h_left, c_left = work[split.BINS], work[split.G_LEFT], work[split.H_LEFT], work[split.PART_G_LEFT]
+    g_sums, h_sums, occupied = work[split.G_SUMS], work[split.H_SUMS], work[split.OCCUPIED]
+    last_allowed = allowed.shape[0] - 1
+    for e in range(start, stop):
+        i = evals[e]
+        node = nodes[i]
+        if node.hist != BY_ROWS:
+            continue
+        for f in range(n_bins.shape[0]):
+            found = best[e, f]
+            found.score = 0.0
+            if allowed[e if e < last_allowed else last_allowed, f] == 0:
+                continue
+            span = node.start, node.stop
+            split.sum_few_rows(
+                columns[f], ids, span[0], span[1], g_values, h_values, shift, n_bins[f], g_sums, h_sums, occupied
+            )
+            n = split.collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
+            if n > 0:
+                total = _count_by_rows(choice, columns[f], node, data, n_bins[f], bins, n, c_left)
+                _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)

@@ -11,7 +11,6 @@ result does not depend on it: sums are integers.
 
 from numba import int64
 
-from arboost.kernels.cpu.grow import choice as _choice  # noqa: F401  registers its forms of split.py's functions
 from arboost.kernels.cpu.grow import (
     histogram,
     nodes,
@@ -122,13 +121,25 @@ def _subtract(level, thread, n_threads):
     return True
 
 
+def _with_choice(scratch, scores, choice):
+    """What searches work with: scratch memory, scores, and a choice of candidates where there is one."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+@forms_of(_with_choice)
+def _choose_with_choice(scratch, scores, choice):
+    if len(choice):
+        return lambda scratch, scores, choice: (scratch, scores, choice)
+    return lambda scratch, scores, choice: (scratch, scores)
+
+
 @part
 def _search_bins(level, team, thread, n_threads):
     """The best split of every node in the plan's evals on every feature that has no search of its own."""
     page, plan, gradients = level.page, level.plan, level.gradients
     allowed, reg, best = level.search.allowed, level.search.reg, level.search.best
     scores = level.search.scores[thread], level.search.score_bits[thread]
-    scratch = level.search.scratch[thread], scores, level.search.choice
+    scratch = _with_choice(level.search.scratch[thread], scores, level.search.choice)
     evals = plan.evals[: plan.counts[nodes.EVALS]]
     n_features, n_slots, n_updates, _ = search.row_sizes(page)
     n = int64(evals.shape[0])

@@ -6,7 +6,7 @@ or the higher bin (missing left) of those that separate the node's rows alike. `
 followed by [gamma, g_unit, h_unit]: sums are integers times a unit. Nodes with few rows are summed from their rows.
 """
 
-from numba import float64, int64, types, uint64
+from numba import float64, int64, uint64
 
 from arboost.kernels.cpu.grow.arrays import Special, is_of
 from arboost.kernels.dtypes import BY_ROWS
@@ -131,50 +131,6 @@ def best_of(bins, g_left, h_left, n, node, reg, scores, found):
             found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
-# ---- which candidates are taken: here all of them, in choice.py fewer ----
-
-
-def count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left):
-    """Running counts of rows (c_left, OUT) up to each of n entries of a feature; returns the node's count.
-
-    out: the node's histogram; the feature has `width` slots of it, the missing one included. 0 if nothing is counted.
-    """
-    raise NotImplementedError  # only its compiled forms are ever called
-
-
-@forms_of(count_by_bins, optimised=True)
-def _choose_count_no_bins(choice, out, slot, n_slots, width, bins, n, c_left):
-    if isinstance(choice, types.BaseTuple) and not len(choice):
-        return lambda choice, out, slot, n_slots, width, bins, n, c_left: int64(0)
-    return None
-
-
-def count_by_rows(choice, column, rows, node, data, n_bins, bins, n, c_left):
-    """The same from the few rows of a node."""
-    raise NotImplementedError  # only its compiled forms are ever called
-
-
-@forms_of(count_by_rows, optimised=True)
-def _choose_count_no_rows(choice, column, rows, node, data, n_bins, bins, n, c_left):
-    if isinstance(choice, types.BaseTuple) and not len(choice):
-        return lambda choice, column, rows, node, data, n_bins, bins, n, c_left: int64(0)
-    return None
-
-
-def best_candidate(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found):
-    """The best split of node i after one of n bins of feature f, given running sums and counts."""
-    raise NotImplementedError  # only its compiled forms are ever called
-
-
-def _best_of_all(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found):
-    best_of(bins, g_left, h_left, n, node, reg, scores, found)
-
-
-@forms_of(best_candidate, optimised=True)
-def _choose_best_of_all(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found):
-    return _best_of_all if isinstance(choice, types.BaseTuple) and not len(choice) else None
-
-
 def is_special(extra, f):
     """Whether feature f has a search of its own: special.py."""
     raise NotImplementedError  # only its two compiled forms below are ever called
@@ -196,29 +152,25 @@ def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, st
     """
     slot_ptr, n_bins = page.slot_ptr, page.n_bins
     n_features = n_bins.shape[0]
-    rows, scores, choice = scratch
+    rows, scores = scratch
     every_bin, bins, g_left, h_left = rows[EVERY_BIN], rows[BINS], rows[G_LEFT], rows[H_LEFT]
-    c_left, n_slots = rows[PART_G_LEFT], slot_ptr[n_features]
     last_allowed = allowed.shape[0] - 1
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
-        i = evals[e]
-        node = nodes[i]
+        node = nodes[evals[e]]
         if node.hist == BY_ROWS:
             continue
         found = best[e, f]
         found.score = 0.0
         if allowed[e if e < last_allowed else last_allowed, f] != 0 and not is_special(extra, f):
-            out, slot, n, width = hist[node.hist], slot_ptr[f], int64(n_bins[f]), slot_ptr[f + 1] - slot_ptr[f]
+            out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
             if 2 * (node.stop - node.start) >= n:
-                all_sums(out, slot, n_slots, n, g_left, h_left)
-                total = count_by_bins(choice, out, slot, n_slots, width, every_bin, n, c_left)
-                best_candidate(choice, i, f, c_left, total, every_bin, g_left, h_left, n, node, reg, scores, found)
+                all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
+                best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
                 continue
-            n = occupied_sums(out, slot, n_slots, n, bins, g_left, h_left)
+            n = occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
             if n > 0:
-                total = count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left)
-                best_candidate(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found)
+                best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @part
@@ -270,8 +222,8 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
     ids, g_values, h_values, shift = data
     columns, n_bins = page.columns, page.n_bins
     n_features = n_bins.shape[0]
-    work, scores, choice = scratch
-    bins, g_left, h_left, c_left = work[BINS], work[G_LEFT], work[H_LEFT], work[PART_G_LEFT]
+    work, scores = scratch
+    bins, g_left, h_left = work[BINS], work[G_LEFT], work[H_LEFT]
     g_sums, h_sums, occupied = work[G_SUMS], work[H_SUMS], work[OCCUPIED]
     last_allowed = allowed.shape[0] - 1
     for e in range(start, stop):
@@ -288,10 +240,7 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
                 )
                 n = collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
                 if n > 0:
-                    total = count_by_rows(choice, columns[f], ids, node, data, n_bins[f], bins, n, c_left)
-                    best_candidate(
-                        choice, evals[e], f, c_left, total, bins, g_left, h_left, n, node, reg, scores, found
-                    )
+                    best_of(bins, g_left, h_left, n, node, reg, scores, found)
 
 
 @section
