@@ -142,7 +142,7 @@ def open_sockets(
             try:
                 ends[peer] = _connect(worker, addresses[peer], session, rank, timeout, is_wanted)
             except OSError as error:
-                message = f"worker {peer} at {addresses[peer]} cannot be reached: {error}"
+                message = f"worker {peer} at {addresses[peer]} cannot be reached: {str(error) or 'it does not answer'}"
                 raise CommError(message, peer=peer, lost=True) from error
         ends |= _lobby.fetch(worker.address, session, {peer for peer in peers if peer > rank}, is_wanted)
         for peer in [peer for peer in peers if peer > rank]:

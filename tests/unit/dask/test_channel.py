@@ -32,7 +32,8 @@ def start_worker(loop, answer=None):
 
     async def serve(comm):
         message = await comm.read()
-        await (answer or worker.handlers[message.pop("op")])(comm, **({"session": "", "rank": 0} | message))
+        handler = worker.handlers[message.pop("op")]
+        await (answer or handler)(comm, **message)
 
     async def start():
         return await listen("tcp://127.0.0.1:0", serve)
