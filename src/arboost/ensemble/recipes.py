@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 QUALITIES = (1, 2, 3, 4, 5)
-MANY_CATEGORIES = 4  # a categorical column of so many has statistics in its place
-FEW_ENOUGH_CATEGORIES = 100  # for sets of categories to be worth a try
+MANY_CATEGORIES = 100  # where a column has more, statistics come first; sets of few categories are better
+SOME_CATEGORIES = 33  # a column of so many has statistics in its place, others are split one against the rest
 _LEAF_WISE = {"grow_policy": "lossguide", "max_leaves": 32, "max_depth": 0}
 
 
@@ -59,8 +59,9 @@ def learning_rate(effort: Effort, n_rows: int) -> float:
 def recipes(quality: int, facts: Facts) -> list[Recipe]:
     """The contenders, the most promising first."""
     shared: dict[str, Any] = {"subsample": 0.8}
-    if facts.most_categories >= MANY_CATEGORIES:
-        shared["cat_strategy"] = "ordered_ts"
+    statistics = {"cat_strategy": "ordered_ts", "max_cat_to_onehot": SOME_CATEGORIES}
+    if facts.most_categories > MANY_CATEGORIES:
+        shared |= statistics
     leaf_wise = {**shared, **_LEAF_WISE, "reg_lambda": 5.0, "colsample_bynode": 0.8}
     symmetric = {**shared, "grow_policy": "symmetric", "max_depth": 8 if quality >= 3 else 6, "reg_lambda": 3.0}
     found = [Recipe("symmetric trees", symmetric)]
@@ -69,6 +70,6 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
     found.append(Recipe("leaf-wise trees", leaf_wise))
     if facts.has_trend:
         found.append(Recipe("symmetric trees on a linear trend", symmetric, True))
-    if quality >= 3 and MANY_CATEGORIES <= facts.most_categories <= FEW_ENOUGH_CATEGORIES:
-        found.append(Recipe("leaf-wise trees, sets of categories", {**leaf_wise, "cat_strategy": "partition"}))
+    if quality >= 3 and SOME_CATEGORIES <= facts.most_categories <= MANY_CATEGORIES:
+        found.append(Recipe("symmetric trees, ordered statistics", {**symmetric, **statistics}))
     return found

@@ -41,8 +41,8 @@ def make_frame(n=800, seed=0):
     """A number, a category of many values and one of few; a class."""
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
-    effect = rng.standard_normal(60)
-    many, few, x = rng.integers(0, 60, n), rng.integers(0, 3, n), rng.standard_normal(n)
+    effect = rng.standard_normal(150)
+    many, few, x = rng.integers(0, 150, n), rng.integers(0, 3, n), rng.standard_normal(n)
     y = effect[many] + 0.5 * (few == 1) + 0.5 * x + 0.5 * rng.standard_normal(n) > 0
     text = pd.Categorical([f"c{i}" for i in many])
     frame = pd.DataFrame({"x": x, "many": text, "few": pd.Categorical(few)})
@@ -73,7 +73,7 @@ def test_many_categories_get_statistics_and_beat_a_guess():
     frame, y = make_frame(2000)
     model = BoostedClassifier(quality=2).fit(frame[:1500], y[:1500])
     assert all(member._learner.statistics is not None for member in model.members_)
-    assert model.score(frame[1500:], y[1500:]) > 0.75
+    assert model.score(frame[1500:], y[1500:]) > 0.7
     assert model.choices_["refit_rows"] == 1500
 
 
