@@ -110,6 +110,7 @@ def test_again_by_threads_and_undone(tmp_path):
         import importlib.util, os, sys, threading
         import arboost
         from arboost import as_xgboost
+        arboost.XGBClassifier, arboost.plot_tree  # what they import may put finders of its own in place
         before = list(sys.meta_path), list(sys.path), os.environ.get("PYTHONPATH")
         for _ in range(3):
             barrier, seen = threading.Barrier(8), []
