@@ -4,7 +4,7 @@ Every library keeps its own defaults; where it has no early stopping of its own 
 stops 50 rounds after the best score on a tenth of the training rows, with the rounds of the best. Each seed draws its
 own split (75 % to train) of at most --rows rows. A fit runs in a process of its own and is ended after --cap seconds
 (then the library has no result there, and ranks last). Results are kept in a file, line by line: a run goes on where
-one stopped. Ranks are of mean scores, by set; ties share. Nothing here is tuned on the rows that are scored.
+one stopped. Ranks are of mean scores, by set; ties share.
 """
 
 import argparse
