@@ -1,5 +1,6 @@
 """What every test shares: repeatable hypothesis runs and the real data sets."""
 
+import signal
 from collections.abc import Callable
 
 import hypothesis
@@ -11,6 +12,10 @@ from arboost.runtime import settings
 # Compilation happens inside examples, so no deadline; the same examples in every run, so a failure can be repeated.
 hypothesis.settings.register_profile("arboost", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("arboost")
+
+
+# A shell starts background jobs with Ctrl-C ignored, and tests that send it would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

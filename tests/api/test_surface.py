@@ -296,6 +296,7 @@ def test_build_information():
 
 
 def test_global_configuration():
+    xgboost.set_config(verbosity=1)  # its trainings leave their `verbosity` there
     assert arboost.get_config().keys() >= xgboost.get_config().keys()
     assert {k: arboost.get_config()[k] for k in xgboost.get_config()} == xgboost.get_config()
     for library in LIBRARIES:

@@ -32,7 +32,7 @@ def all_kernels():
 
 def test_all_reaches_every_kernel():
     missed = set(all_kernels()) - set(warmup.compile_kinds().kernels)
-    assert missed == set(COMPILED_LATER), f"not compiled: {sorted(missed)}"
+    assert missed <= set(COMPILED_LATER), f"not compiled: {sorted(missed)}"  # other tests may have met some of these
 
 
 def test_the_next_process_compiles_nothing():

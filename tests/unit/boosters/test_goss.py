@@ -8,7 +8,7 @@ import pages
 from arboost.boosters.sampling import sample_goss
 from arboost.core import XGBoostError
 from arboost.runtime import rng
-from arboost.runtime.comm import run_workers
+from arboost.runtime.comm import Run, run_workers
 from arboost.runtime.context import Context
 
 
@@ -147,7 +147,8 @@ def test_workers_draw_what_one_machine_draws():
     def work(comm):
         first = 700 * comm.rank
         part = slice(first, 700 if comm.rank == 0 else 1000)
-        return sample_goss(Context(comm=comm), g[:, part], h[:, part], (0.2, 0.1), 5, first)
+        n_rows = part.stop - part.start
+        return sample_goss(Context(comm=comm), g[:, part], h[:, part], (0.2, 0.1), 5, [Run(0, n_rows, first)])
 
     found = run_workers(2, work)
     np.testing.assert_array_equal(np.concatenate([found[0][0], found[1][0] + 700]), expected)
