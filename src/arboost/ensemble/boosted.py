@@ -304,10 +304,10 @@ class _Boosted(BaseEstimator):
         self._set_own_state(state)
 
     def _own_state(self) -> dict[str, Any]:
-        raise NotImplementedError
+        raise NotImplementedError  # classifier and regressor keep different things in their files
 
     def _set_own_state(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # see `_own_state`
 
 
 class BoostedRegressor(RegressorMixin, _Boosted):
