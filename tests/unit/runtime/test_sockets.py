@@ -210,18 +210,18 @@ def test_a_closed_connection_is_a_lost_worker(topology, n):
 
 
 def test_a_worker_that_does_not_answer():
-    ended = threading.Event()
+    ended = threading.Semaphore(0)  # once for each worker that waits: a worker 1 that leaves before has left, not been lost
 
     def work(comm):
         if comm.rank == 1:
-            ended.wait()
+            for _ in range(2):
+                ended.acquire()
             return None
         start = time.monotonic()
         try:
             return comm.allreduce_sum(np.zeros(200_000, int))
         finally:
-            if comm.rank == 2:
-                ended.set()
+            ended.release()
             assert time.monotonic() - start >= 1
 
     first, _, third = run_group(3, work, timeout=1.0)
