@@ -88,7 +88,8 @@ def absolute_error(margin, label):
 @inlined
 def quantile_error(margin, label, alpha):
     """The pinball loss of the alpha-quantile; leaf values come from residual quantiles."""
-    return float32(1.0) - alpha if margin >= label else -alpha, float32(1.0)
+    below = float32(0.0) - alpha  # a device negates zero to zero
+    return float32(1.0) - alpha if margin >= label else below, float32(1.0)
 
 
 @inlined
