@@ -11,12 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
-from sklearn.base import ClassifierMixin, RegressorMixin, clone  # type: ignore[import-untyped]
+from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.utils import _safe_indexing  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
 from arboost.booster import Booster
-from arboost.ensemble.base import ClassLabels, TreeEnsemble, regression_targets, row_weights
+from arboost.ensemble.base import (
+    TreeClassifier,
+    TreeEnsemble,
+    TreeRegressor,
+    check_count,
+    regression_targets,
+    row_weights,
+)
 from arboost.ensemble.decision_tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -134,14 +141,16 @@ class _AdaBoost(TreeEnsemble):
         return super().n_features_in_ if hasattr(self, "_Booster") else int(self.estimators_[0].n_features_in_)
 
     def _check_numbers(self) -> None:
-        if isinstance(self.n_estimators, bool) or not isinstance(self.n_estimators, int) or self.n_estimators < 1:
-            raise ValueError(f"n_estimators must be a whole number of at least 1, got {self.n_estimators!r}.")
+        check_count("n_estimators", self.n_estimators)
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate!r}.")
 
-    def _take_members(self, members: list[Any], weights: list[float], errors: list[float]) -> None:
+    def _take_members(self, found: list[tuple[Any, float, float]]) -> None:
+        """Members, with the weight and the error of each."""
         self.__dict__.pop("_Booster", None)
-        self.estimators_, self.estimator_weights_, self.estimator_errors_ = members, np.array(weights), np.array(errors)
+        members, weights, errors = zip(*found, strict=True)
+        self.estimators_ = list(members)
+        self.estimator_weights_, self.estimator_errors_ = np.array(weights), np.array(errors)
 
     def _facts(self) -> dict[str, Any]:
         return {"weights": self.estimator_weights_.tolist(), "errors": self.estimator_errors_.tolist()}
@@ -150,7 +159,7 @@ class _AdaBoost(TreeEnsemble):
         self.estimator_weights_, self.estimator_errors_ = np.array(facts["weights"]), np.array(facts["errors"])
 
 
-class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
+class AdaBoostClassifier(TreeClassifier, _AdaBoost):
     """AdaBoost for classification: a weighted vote of members, each trained on what the earlier ones got wrong.
 
     Parameters
@@ -191,13 +200,7 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.resample = resample
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdaBoostClassifier":
         """Train the members, one after the other."""
@@ -220,9 +223,7 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
         return self
 
     def _boost(self, learner: _TreeLearner | _AnyLearner, codes: np.ndarray, share: np.ndarray) -> None:
-        members: list[Any] = []
-        weights: list[float] = []
-        errors: list[float] = []
+        found: list[tuple[Any, float, float]] = []
         seed = self._seed()
         for number in range(self.n_estimators):
             key = rng.make_key(seed, number)
@@ -233,20 +234,18 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
             is_wrong = prediction != codes
             error = float(share[is_wrong].sum())
             if self.n_classes_ > 1 and error >= 1.0 - 1.0 / self.n_classes_:
-                if not members:
+                if not found:
                     raise ValueError(
                         f"The first {type(member).__name__} is no better than chance (it errs on {error:.3f} of the "
                         "weight), so there is nothing to boost: use a stronger estimator."
                     )
                 break
             alpha = self._alpha(error)
-            members.append(member)
-            weights.append(alpha)
-            errors.append(error)
+            found.append((member, alpha, error))
             if error <= 0.0:
                 break
             share = self._reweight(share, is_wrong, alpha)
-        self._take_members(members, weights, errors)
+        self._take_members(found)
 
     def _alpha(self, error: float) -> float:
         """The weight of a member that errs on so much."""
@@ -330,13 +329,6 @@ class AdaBoostClassifier(ClassLabels, ClassifierMixin, _AdaBoost):
             return np.column_stack([1.0 - positive, positive])
         return scipy.special.softmax(decision / (self.n_classes_ - 1), axis=1)
 
-    def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), **self._class_facts()}
-
-    def _take_facts(self, facts: dict[str, Any]) -> None:
-        super()._take_facts(facts)
-        self._take_class_facts(facts)
-
 
 def _vote(tree: Tree, weight: float, n_classes: int) -> Tree:
     """A tree of shares as one of votes: `weight` for the most frequent class of a leaf, the others share its loss."""
@@ -358,7 +350,7 @@ def _vote(tree: Tree, weight: float, n_classes: int) -> Tree:
     return replace(tree, vectors=vectors, base_weight=vectors.copy())
 
 
-class AdaBoostRegressor(RegressorMixin, _AdaBoost):
+class AdaBoostRegressor(TreeRegressor, _AdaBoost):
     """AdaBoost.R2: members on rows drawn by how badly the earlier ones predict them; their weighted median.
 
     Parameters
@@ -393,13 +385,7 @@ class AdaBoostRegressor(RegressorMixin, _AdaBoost):
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "AdaBoostRegressor":
         """Train the members, one after the other."""
@@ -407,9 +393,7 @@ class AdaBoostRegressor(RegressorMixin, _AdaBoost):
         self._check_numbers()
         if self.loss not in ("linear", "square", "exponential"):
             raise ValueError(f"loss must be 'linear', 'square' or 'exponential', got {self.loss!r}.")
-        targets = regression_targets(y)
-        if targets.ndim != 1:
-            raise ValueError(f"y should be a 1d array, got an array of shape {targets.shape} instead.")
+        targets = regression_targets(y, most_dims=1)
         data, weight = self._matrix(X, y), row_weights(sample_weight, len(targets))
         estimator = self.estimator
         if estimator is None:
@@ -427,26 +411,22 @@ class AdaBoostRegressor(RegressorMixin, _AdaBoost):
         return self
 
     def _boost(self, learner: _TreeLearner | _AnyLearner, targets: np.ndarray, share: np.ndarray) -> None:
-        members: list[Any] = []
-        weights: list[float] = []
-        errors: list[float] = []
+        found: list[tuple[Any, float, float]] = []
         seed = self._seed()
         for number in range(self.n_estimators):
             key = rng.make_key(seed, number)
             member, prediction = learner.learn_drawn(draw_rows(key, share), key)
             losses = self._losses(np.abs(prediction - targets), share)
             error = float((share * losses).sum())
-            if error >= 0.5 and members:
+            if error >= 0.5 and found:
                 break
             beta = max(error, _LEAST_ERROR) / (1.0 - error) if error < 0.5 else 1.0
-            members.append(member)
-            weights.append(self.learning_rate * -float(np.log(beta)) if beta < 1.0 else 1.0)
-            errors.append(error)
+            found.append((member, self.learning_rate * -float(np.log(beta)) if beta < 1.0 else 1.0, error))
             if error <= 0.0 or error >= 0.5:
                 break
             share = share * beta ** ((1.0 - losses) * self.learning_rate)
             share = share / share.sum()
-        self._take_members(members, weights, errors)
+        self._take_members(found)
 
     def _losses(self, errors: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Losses from 0 to 1."""

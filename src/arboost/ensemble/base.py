@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
@@ -225,7 +225,42 @@ class ClassLabels:
         self._take_classes(np.array(facts["classes"], np.dtype(facts["dtype"])))
 
 
-def regression_targets(y: Any) -> np.ndarray:
+class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
+    """A classifier whose model is a Booster."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, n_classes) probabilities."""
+        raise NotImplementedError  # a forest and a single tree find theirs in different ways
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class."""
+        proba = self.predict_proba(X)  # says so where nothing is fitted
+        return self.classes_[proba.argmax(axis=1)]
+
+    def _facts(self) -> dict[str, Any]:
+        return {**super()._facts(), **self._class_facts()}
+
+    def _take_facts(self, facts: dict[str, Any]) -> None:
+        super()._take_facts(facts)
+        self._take_class_facts(facts)
+
+
+class TreeRegressor(RegressorMixin, TreeEnsemble):
+    """A regressor whose model is a Booster."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The sum of the trees, (n,) or (n, n_targets)."""
+        return self._margin(X).astype(np.float64)
+
+
+def check_count(name: str, value: Any) -> int:
+    """A parameter that must be a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
+def regression_targets(y: Any, most_dims: int = 2) -> np.ndarray:
     """Labels of a regression, (n,) or (n, K) float64, all finite."""
     targets = np.asarray(y)
     if targets.dtype.kind == "c":
@@ -236,7 +271,7 @@ def regression_targets(y: Any) -> np.ndarray:
         raise ValueError(f"y must hold numbers: {error}.") from error
     if targets.ndim == 2 and targets.shape[1] == 1:
         targets = targets[:, 0]
-    if targets.ndim not in (1, 2):
+    if not 1 <= targets.ndim <= most_dims:
         raise ValueError(f"y should be a 1d array, got an array of shape {targets.shape} instead.")
     if not np.isfinite(targets).all():
         raise ValueError("Input y contains NaN, infinity or a value too large.")

@@ -6,6 +6,7 @@ was held out also calibrates probabilities and makes prediction intervals. All c
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,19 @@ from arboost import _sklearn_fit as fitting
 from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
 from arboost.ensemble import saved
-from arboost.ensemble.audition import Clock, Contender, Race, is_better
+from arboost.ensemble.audition import Clock, Contender, Part, Race, is_better
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
-from arboost.ensemble.recipes import EFFORTS, QUALITIES, Facts, Recipe, learning_rate, recipes
+from arboost.ensemble.recipes import (
+    QUALITIES,
+    Effort,
+    Facts,
+    Recipe,
+    effort_for,
+    finer,
+    learning_rate,
+    recipes,
+    rounds_of_more_rows,
+)
 from arboost.ensemble.trend import Trend, fit_trend
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.errors import XGBoostError
@@ -29,6 +40,8 @@ __all__ = ["BoostedClassifier", "BoostedRegressor"]
 _TREND_OBJECTIVES = ("reg:squarederror", "binary:logistic")
 _FEW_ROWS = 20  # that nothing is set aside of
 _RACE_SHARE = 0.6  # of the time limit that auditions and their winner may take, where more is to be trained
+_MOST_KINDS = 3  # of members
+_CLEARLY = 2.0  # standard errors that a kind must be worse by to be none of the members: different ones err differently
 _TRAIN_BYTES = 14  # of memory for every value: as given, its parts for training and validation, and bins
 
 
@@ -48,15 +61,7 @@ class _Boosted(BaseEstimator):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.quality = quality
-        self.n_ensembles = n_ensembles
-        self.time_limit = time_limit
-        self.memory_limit = memory_limit
-        self.validation_fraction = validation_fraction
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -106,18 +111,17 @@ class _Boosted(BaseEstimator):
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
 
     def _train(self, data: DMatrix, strata: np.ndarray | None) -> None:
-        effort, n_rows = EFFORTS[self.quality], data.num_row()
-        n_members = effort.members if self.n_ensembles is None else self.n_ensembles
+        n_rows = data.num_row()
         if n_rows < _FEW_ROWS:
             self._train_few(data)
             return
-        chosen, versions = self._recipes(data)
+        chosen, versions, effort = self._recipes(data)
+        n_members = effort.members if self.n_ensembles is None else self.n_ensembles
         params = {**self._task, "eta": learning_rate(effort, n_rows)}
         self._note(eta=round(params["eta"], 6), members=n_members)
-        fraction = self._fraction(n_rows)
-        train_rows, valid_rows = fitting.split_rows(n_rows, fraction, params["seed"], strata)
-        train, valid = data.slice(train_rows), data.slice(valid_rows)
-        contenders = [self._contender(recipe, params | versions, train, valid) for recipe in chosen]
+        held = self._held_rows(n_rows, effort.folds, strata)
+        splits = [(data.slice(np.setdiff1d(np.arange(n_rows), rows)), data.slice(rows)) for rows in held]
+        contenders = [self._contender(recipe, params | versions, splits) for recipe in chosen]
         share = _RACE_SHARE if effort.refits or n_members > 1 else 1.0
         limits = (effort.heat, effort.max_rounds, effort.patience, self._clock, share)
         ranking = Race(*limits, self._say, lambda best: self._take([best])).run(contenders)
@@ -126,20 +130,21 @@ class _Boosted(BaseEstimator):
         self._note(
             model=winner.name,
             rounds=winner.best_round + 1,
-            validation_rows=len(valid_rows),
+            validation_rows=sum(map(len, held)),
+            folds=len(held),
             auditions={c.name: c.best_score for c in ranking},
         )
-        self._hold_out([(winner, valid_rows)], data)
+        self._hold_out([(winner, np.concatenate(held))], data)
         if n_members > 1:
-            equals = [c for c in ranking[1:2] if not is_better(winner, c)]
-            self._train_members(data, strata, [winner, *equals], n_members)
+            equals = [c for c in ranking[1:_MOST_KINDS] if not is_better(winner, c, _CLEARLY)]
+            self._train_members(data, strata, [winner, *equals], n_members, effort)
         elif effort.refits and not self._clock.is_over(_RACE_SHARE):
-            self._refit(data, winner)
+            self._refit(data, winner, effort)
 
     def _train_few(self, data: DMatrix) -> None:
         """Too few rows to set any aside: a small model."""
         recipe = recipes(1, self._facts(data))[0]
-        only = self._contender(recipe, {**self._task, "eta": 0.1}, data, None)
+        only = self._contender(recipe, {**self._task, "eta": 0.1}, [(data, None)])
         only.advance(50, 50, self._clock)
         self._note(model=only.name, rounds=50, members=1, validation_rows=0)
         self._take([only])
@@ -147,13 +152,18 @@ class _Boosted(BaseEstimator):
     def _facts(self, data: DMatrix) -> Facts:
         values = data.categories.values if data.categories is not None else []
         most = max((len(v) for v in values if v is not None), default=0)
-        has_trend = self._task["objective"] in _TREND_OBJECTIVES and data.info.label.ndim == 1  # type: ignore[union-attr]
-        return Facts(data.num_row(), data.num_col(), self._task.get("num_class", 1), most, has_trend)
+        is_numeric = any(kind != "c" for kind in data.feature_types or ["float"])
+        is_simple = self._task["objective"] in _TREND_OBJECTIVES and data.info.label.ndim == 1  # type: ignore[union-attr]
+        has_trend = is_numeric and is_simple
+        n_outputs = self._task.get("num_class") or (1 if data.info.label.ndim == 1 else data.info.label.shape[1])  # type: ignore[union-attr]
+        is_classes = self._task["objective"] != "reg:squarederror"
+        return Facts(data.num_row(), data.num_col(), n_outputs, most, is_classes, has_trend)
 
-    def _recipes(self, data: DMatrix) -> tuple[list[Recipe], dict[str, Any]]:
-        """The contenders, and what must be given up to stay within the memory limit."""
+    def _recipes(self, data: DMatrix) -> tuple[list[Recipe], dict[str, Any], Effort]:
+        """The contenders, what must be given up to stay within the memory limit, and the effort."""
         facts = self._facts(data)
         chosen, versions = recipes(self.quality, facts), {}
+        effort = effort_for(self.quality, facts)
         room = self.memory_limit
         if room is not None:
             one = _TRAIN_BYTES * facts.n_rows * (facts.n_columns + 1) + 24 * facts.n_rows * facts.n_outputs
@@ -162,30 +172,45 @@ class _Boosted(BaseEstimator):
                     f"Training on {facts.n_rows} rows of {facts.n_columns} columns needs about {one / 2**20:.1f} MiB "
                     f"of memory, memory_limit is {room / 2**20:.1f} MiB. Raise it, or give fewer rows or columns."
                 )
-            chosen = chosen[: max(1, int(room // one))]
+            effort = effort._replace(folds=max(1, min(effort.folds, int(room // one))))
+            chosen = chosen[: max(1, int(room // (effort.folds * one)))]
             if 4 * one > room:
                 versions = {"permutation_count": 1}
             self._note(memory_limit=room, estimated_bytes=one)
-        return chosen, versions
+        return chosen, versions, effort
 
-    def _contender(self, recipe: Recipe, params: dict[str, Any], train: DMatrix, valid: DMatrix | None) -> Contender:
-        trend = fit_trend(train, params["objective"] == "binary:logistic") if recipe.trend else None
-        if trend is not None:
-            train, valid = _with_margin(train, trend), None if valid is None else _with_margin(valid, trend)
-        return Contender(recipe.name, {**params, **recipe.params}, train, valid, trend)
+    def _held_rows(self, n_rows: int, n_folds: int, strata: np.ndarray | None) -> list[np.ndarray]:
+        """The rows that each part of a contender is scored on."""
+        seed = self._task["seed"]
+        if n_folds > 1 and self.validation_fraction is None:
+            return _folds(n_rows, n_folds, seed, strata)
+        return [fitting.split_rows(n_rows, self._fraction(n_rows), seed, strata)[1]]
 
-    def _refit(self, data: DMatrix, winner: Contender) -> None:
+    def _contender(
+        self, recipe: Recipe, params: dict[str, Any], splits: Sequence[tuple[DMatrix, DMatrix | None]]
+    ) -> Contender:
+        parts = []
+        for train, valid in splits:
+            trend = fit_trend(train, params["objective"] == "binary:logistic") if recipe.trend else None
+            if trend is not None:
+                train, valid = _with_margin(train, trend), None if valid is None else _with_margin(valid, trend)
+            parts.append(Part(train, valid, trend))
+        return Contender(recipe.name, {**params, **recipe.params}, parts)
+
+    def _refit(self, data: DMatrix, winner: Contender, effort: Effort) -> None:
         """The winner once more on all rows, for the rounds found; if time runs out before, the winner itself stays."""
         recipe = Recipe(winner.name, {}, winner.trend is not None)
-        final = self._contender(recipe, winner.params, data, None)
-        n_rounds = winner.best_round + 1
-        if final.advance(n_rounds, n_rounds, self._clock) and final.booster.num_boosted_rounds() == n_rounds:
+        final = self._contender(recipe, finer(winner.params, effort), [(data, None)])
+        seen = np.mean([part.train.num_row() for part in winner.parts]) / data.num_row()
+        n_rounds = rounds_of_more_rows(effort.finer * (winner.best_round + 1), float(seen))
+        if final.advance(n_rounds, n_rounds, self._clock) and final.n_rounds == n_rounds:
             self._take([final])
-            self._note(refit_rows=data.num_row())
+            self._note(refit_rows=data.num_row(), rounds=n_rounds, eta=round(final.params["eta"], 6))
 
-    def _train_members(self, data: DMatrix, strata: np.ndarray | None, kinds: list[Contender], n_members: int) -> None:
+    def _train_members(
+        self, data: DMatrix, strata: np.ndarray | None, kinds: list[Contender], n_members: int, effort: Effort
+    ) -> None:
         """Members that each leave out another part of the rows and stop by it; kinds take turns."""
-        effort = EFFORTS[self.quality]
         parts: list[tuple[Contender, np.ndarray]] = []
         n_folds = max(3, n_members)
         folds = _folds(data.num_row(), n_folds, kinds[0].params["seed"], strata)
@@ -194,11 +219,12 @@ class _Boosted(BaseEstimator):
             if parts and self._clock.is_over((i + 1) / (n_members + 1)):
                 break
             rows = folds[i % n_folds]
-            train, valid = data.slice(np.setdiff1d(everything, rows)), data.slice(rows)
+            split = (data.slice(np.setdiff1d(everything, rows)), data.slice(rows))
             kind = kinds[i % len(kinds)]
-            params = {**kind.params, "seed": kind.params["seed"] + i}
-            member = self._contender(Recipe(kind.name, {}, kind.trend is not None), params, train, valid)
-            member.advance(effort.max_rounds, effort.patience, self._clock)
+            params = finer({**kind.params, "seed": kind.params["seed"] + i}, effort)
+            member = self._contender(Recipe(kind.name, {}, kind.trend is not None), params, [split])
+            member.about = 1.0  # a mean bears members that have learnt a little too much
+            member.advance(effort.finer * effort.max_rounds, effort.finer * effort.patience, self._clock)
             self._say(f"member {i + 1}: {member.name_and_score}")
             parts.append((member, rows))
             self._take([member for member, _ in parts])

@@ -1,13 +1,14 @@
 """A single decision tree for classification and regression, with cost-complexity pruning (CART)."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.utils import Bunch  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
-from arboost.ensemble.base import ClassLabels, TreeEnsemble, regression_targets, row_weights
+from arboost.ensemble.base import TreeClassifier, TreeEnsemble, TreeRegressor, regression_targets, row_weights
 from arboost.ensemble.growing import GrownOnRows, TreeBuilder, read_limits
 from arboost.ensemble.pruning import prune, pruning_path
 from arboost.matrix.dmatrix import DMatrix
@@ -15,27 +16,39 @@ from arboost.runtime import rng
 from arboost.tree.model import Tree
 
 
-class Task(NamedTuple):
-    """What a tree is to learn."""
+@dataclass(frozen=True)
+class Task:
+    """What a tree is to learn: classes or numbers."""
 
-    targets: np.ndarray  # (K, n) float64
     base: np.ndarray  # (K,) what is added to every leaf
     impurity: float  # how many times the variance the impurity is
+    numbers: np.ndarray | None = None  # (K, n) float64, of a regression
+    codes: np.ndarray | None = None  # (n,) of classes
+    n_classes: int = 0
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """(K, n) float64: the numbers, or a column of two classes, else one for each class."""
+        if self.codes is None:
+            assert self.numbers is not None
+            return self.numbers
+        if self.n_classes <= 2:
+            return (self.codes == 1).astype(np.float64)[None]
+        return (self.codes == np.arange(self.n_classes)[:, None]).astype(np.float64)
 
 
 def classification_task(codes: np.ndarray, n_classes: int) -> Task:
-    """Gini's impurity as a variance: one column of two classes (half of it), else one for each class."""
-    if n_classes <= 2:
-        return Task((codes == 1).astype(np.float64)[None], np.zeros(1), 2.0)
-    one_hot = (codes == np.arange(n_classes)[:, None]).astype(np.float64)
-    return Task(one_hot, np.zeros(n_classes), 1.0)
+    """Gini's impurity as a variance: that of the one column of two classes is half of it."""
+    is_one_column = n_classes <= 2
+    base = np.zeros(1 if is_one_column else n_classes)
+    return Task(base, 2.0 if is_one_column else 1.0, codes=codes.astype(np.int32), n_classes=n_classes)
 
 
 def regression_task(targets: np.ndarray, weight: np.ndarray) -> Task:
     """Deviations from the mean, which numbers of 32 bits hold better than values far from 0."""
     columns = targets.reshape(len(targets), -1).T
     base = (columns @ (weight / weight.sum())).astype(np.float32).astype(np.float64)
-    return Task(columns - base[:, None], base, 1.0 / len(columns))
+    return Task(base, 1.0 / len(columns), numbers=columns - base[:, None])
 
 
 def check_criterion(criterion: Any, allowed: str) -> None:
@@ -46,29 +59,37 @@ def check_criterion(criterion: Any, allowed: str) -> None:
 class _DecisionTree(TreeEnsemble):
     """What both trees share."""
 
-    max_depth: int | None
-    min_samples_split: int | float
-    min_samples_leaf: int | float
-    min_weight_fraction_leaf: float
-    max_features: int | float | str | None
-    max_leaf_nodes: int | None
-    min_impurity_decrease: float
+    criterion: str
     ccp_alpha: float
-    max_bin: int | None
 
-    def _fit(self, X: Any, y: Any, task: Task, weight: np.ndarray) -> None:
-        data = self._matrix(X, y)
-        made = self.make_builder(data, len(task.targets)).grow(task.targets, weight, self._key(), task.impurity)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree; `y` holds the label of every row."""
+        made, task, weight, data = self._grow(X, y, sample_weight)
         self.take_tree(self.finish_tree(made, task, weight), task, data)
+        return self
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """`ccp_alphas` at which the unpruned tree shrinks, and `impurities` of its leaves from each of them on."""
+        alphas, impurities = pruning_path(*_decreases(*self._grow(X, y, sample_weight)[:3]))
+        return Bunch(ccp_alphas=alphas, impurities=impurities)
+
+    def _grow(self, X: Any, y: Any, sample_weight: Any) -> tuple[GrownOnRows, Task, np.ndarray, DMatrix]:
+        """The unpruned tree, what it was to learn, the weights of the rows, and the matrix."""
+        fitting.check_y(self, y)
+        task, weight = self._read(y, sample_weight)
+        data = self._matrix(X, y)
+        builder = self.make_builder(data, len(task.targets))
+        return builder.grow(task.targets, weight, rng.make_key(self._seed(), 0), task.impurity), task, weight, data
+
+    def _read(self, y: Any, sample_weight: Any) -> tuple[Task, np.ndarray]:
+        """What is to be learnt, and weights of the rows."""
+        raise NotImplementedError  # classifier and regressor say what their labels are
 
     def make_builder(self, data: DMatrix, n_targets: int) -> TreeBuilder:
         """What grows trees under this estimator's limits."""
         return TreeBuilder(
-            self._context(), data, read_limits(self, data), n_targets, of_classes=isinstance(self, ClassLabels)
+            self._context(), data, read_limits(self, data), n_targets, of_classes=isinstance(self, TreeClassifier)
         )
-
-    def _key(self) -> int:
-        return rng.make_key(self._seed(), 0)
 
     def finish_tree(self, made: GrownOnRows, task: Task, weight: np.ndarray) -> Tree:
         """The tree, pruned where `ccp_alpha` says so."""
@@ -80,12 +101,6 @@ class _DecisionTree(TreeEnsemble):
         """Become the estimator that has learned this tree."""
         params = {"objective": "reg:squarederror"}
         self._Booster = self._assemble(data, params, [[(tree, 0)]], task.base, n_targets=len(task.targets))
-
-    def _path(self, X: Any, y: Any, task: Task, weight: np.ndarray) -> Bunch:
-        data = self._matrix(X, y)
-        made = self.make_builder(data, len(task.targets)).grow(task.targets, weight, self._key(), task.impurity)
-        alphas, impurities = pruning_path(*_decreases(made, task, weight))
-        return Bunch(ccp_alphas=alphas, impurities=impurities)
 
     @property
     def tree_(self) -> Tree:
@@ -120,7 +135,7 @@ def _decreases(made: GrownOnRows, task: Task, weight: np.ndarray) -> tuple[Tree,
     return tree, np.maximum(decrease, 0.0) * unit, max(0.0, squares - scores[~inner].sum()) * unit
 
 
-class DecisionTreeClassifier(ClassLabels, ClassifierMixin, _DecisionTree):
+class DecisionTreeClassifier(TreeClassifier, _DecisionTree):
     """A decision tree for classification: splits lower Gini's impurity, leaves hold the shares of the classes.
 
     Up to 10,000 rows every value is a candidate and thresholds lie midway between two rows, as in scikit-learn; above,
@@ -175,32 +190,9 @@ class DecisionTreeClassifier(ClassLabels, ClassifierMixin, _DecisionTree):
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "DecisionTreeClassifier":
-        """Grow the tree; `y` holds the class of every row."""
-        self._fit(X, y, *self._read(y, sample_weight))
-        return self
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """`ccp_alphas` at which the unpruned tree shrinks, and `impurities` of its leaves from each of them on."""
-        return self._path(X, y, *self._read(y, sample_weight))
+        fitting.keep(self, locals())
 
     def _read(self, y: Any, sample_weight: Any) -> tuple[Task, np.ndarray]:
-        fitting.check_y(self, y)
         check_criterion(self.criterion, "gini")
         codes = self._encode(y)
         return classification_task(codes, self.n_classes_), class_row_weights(self, codes, sample_weight)
@@ -208,17 +200,6 @@ class DecisionTreeClassifier(ClassLabels, ClassifierMixin, _DecisionTree):
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, n_classes) the shares of the classes in the leaves of the rows."""
         return proba_of_shares(self._margin(X), self.n_classes_)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most frequent class in each row's leaf."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
-
-    def _facts(self) -> dict[str, Any]:
-        return self._class_facts()
-
-    def _take_facts(self, facts: dict[str, Any]) -> None:
-        self._take_class_facts(facts)
 
 
 def class_row_weights(estimator: Any, codes: np.ndarray, sample_weight: Any) -> np.ndarray:
@@ -237,7 +218,7 @@ def proba_of_shares(shares: np.ndarray, n_classes: int) -> np.ndarray:
     return np.column_stack([1.0 - shares, shares]) if shares.ndim == 1 else shares
 
 
-class DecisionTreeRegressor(RegressorMixin, _DecisionTree):
+class DecisionTreeRegressor(TreeRegressor, _DecisionTree):
     """A decision tree for regression: splits lower the variance, leaves hold means; also of several targets at once.
 
     Parameters
@@ -266,41 +247,15 @@ min_impurity_decrease, ccp_alpha, max_bin, random_state, n_jobs, enable_categori
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.ccp_alpha = ccp_alpha
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "DecisionTreeRegressor":
-        """Grow the tree."""
-        self._fit(X, y, *self._read(y, sample_weight))
-        return self
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """`ccp_alphas` at which the unpruned tree shrinks, and `impurities` of its leaves from each of them on."""
-        return self._path(X, y, *self._read(y, sample_weight))
-
     def _read(self, y: Any, sample_weight: Any) -> tuple[Task, np.ndarray]:
-        fitting.check_y(self, y)
         check_criterion(self.criterion, "squared_error")
         targets = regression_targets(y)
         weight = row_weights(sample_weight, len(targets))
         return regression_task(targets, weight), weight
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The mean of each row's leaf, (n,) or (n, n_targets)."""
-        return self._margin(X).astype(np.float64)

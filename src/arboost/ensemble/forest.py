@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.metrics import accuracy_score, r2_score  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
-from arboost.ensemble.base import ClassLabels, TreeEnsemble, regression_targets, row_weights
+from arboost.ensemble.base import (
+    TreeClassifier,
+    TreeEnsemble,
+    TreeRegressor,
+    check_count,
+    regression_targets,
+    row_weights,
+)
 from arboost.ensemble.decision_tree import (
     Task,
     check_criterion,
@@ -25,12 +31,27 @@ from arboost.ensemble.decision_tree import (
     regression_task,
 )
 from arboost.ensemble.growing import DEFAULT_BINS, TreeBuilder, make_pages, read_limits, scale_leaves
+from arboost.ensemble.whole import WholeTreeBuilder, can_grow_whole, value_ends
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime import rng, settings
 from arboost.runtime.context import Context
 from arboost.tree.model import Tree
 
+EXTRA_BINS = 4096
 _BAG, _TREE = 0, 1  # what a key is for
+
+
+class _Grown(Protocol):
+    """A tree that remembers its data."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    def predict(self, n_rows: int) -> np.ndarray:
+        """(n, K) float32: the tree's prediction for every row."""
+
+
+_Grow = Callable[[np.ndarray, int], _Grown]  # weights of rows, key of the draws
 
 
 class _Member(NamedTuple):
@@ -51,6 +72,7 @@ class _Forest(TreeEnsemble):
     """What forests share."""
 
     n_estimators: int
+    criterion: str
     bootstrap: bool
     oob_score: bool | Callable
     max_samples: int | float | None
@@ -59,7 +81,7 @@ class _Forest(TreeEnsemble):
 
     def _fit_trees(self, data: DMatrix, task: Task, weight: np.ndarray) -> np.ndarray | None:
         """Grow all trees; returns the mean out-of-bag prediction, (n, K) float64 with NaN, where it is asked for."""
-        n_trees, n_rows = _positive("n_estimators", self.n_estimators), data.num_row()
+        n_trees, n_rows = check_count("n_estimators", self.n_estimators), data.num_row()
         if self.oob_score and not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True: oob_score needs rows left out.")
         n_drawn = self._n_drawn(n_rows)
@@ -94,25 +116,23 @@ class _Forest(TreeEnsemble):
             if not 0.0 < given <= 1.0:
                 raise ValueError(f"max_samples must be a whole number or a share from 0 to 1, got {given!r}.")
             return max(1, round(given * n_rows))
-        return _positive("max_samples", given)
+        return check_count("max_samples", given)
 
     def _grow_all(self, data: DMatrix, task: Task, weight: np.ndarray, n_trees: int, n_drawn: int) -> Iterator[_Member]:
-        """All trees, in order: side by side in threads, each with one of its own; a few trees share the threads."""
-        ctx, n_targets = self._context(), len(task.targets)
-        limits = replace(read_limits(self, data, DEFAULT_BINS), extra=self._extra)
-        pages = make_pages(ctx, data, limits, n_targets)
+        """All trees, in order: side by side in threads, each with one of its own."""
+        ctx = self._context()
         n_workers = min(ctx.n_threads, n_trees)
-        own = ctx if n_workers == 1 else Context(n_threads=1, seed=ctx.seed)
-        idle: SimpleQueue[TreeBuilder] = SimpleQueue()
+        make = self._grower_maker(ctx, data, task, n_workers)
+        idle: SimpleQueue[_Grow] = SimpleQueue()
         for _ in range(n_workers):
-            idle.put(TreeBuilder(own, data, limits, n_targets, pages, isinstance(self, ClassLabels)))
+            idle.put(make())
 
         def grow(number: int) -> _Member:
-            builder = idle.get()
+            grow_tree = idle.get()
             try:
-                return self._grow_one(builder, task, weight, rng.make_key(ctx.seed, number), n_drawn)
+                return self._grow_one(grow_tree, task, weight, rng.make_key(ctx.seed, number), n_drawn)
             finally:
-                idle.put(builder)
+                idle.put(grow_tree)
 
         if n_workers == 1:
             yield from map(grow, range(n_trees))
@@ -123,8 +143,25 @@ class _Forest(TreeEnsemble):
             finally:
                 pool.shutdown(cancel_futures=True)
 
-    def _grow_one(self, builder: TreeBuilder, task: Task, weight: np.ndarray, key: int, n_drawn: int) -> _Member:
-        n_rows, nobody = builder.n_rows, np.zeros(0, np.int64)
+    def _grower_maker(self, ctx: Context, data: DMatrix, task: Task, n_workers: int) -> Callable[[], _Grow]:
+        """What makes a grower of trees for each worker; one that is alone has all threads, where they help a tree."""
+        limits = read_limits(self, data, EXTRA_BINS if self._extra else DEFAULT_BINS)
+        limits = replace(limits, extra=self._extra)
+        if can_grow_whole(data, task, limits):
+            page, ends = data.binned(ctx, limits.max_bin), value_ends(data) if self._extra else None
+            return lambda: WholeTreeBuilder(data, limits, task, page, ends).grow
+        n_targets = len(task.targets)
+        pages = make_pages(ctx, data, limits, n_targets)
+        own = ctx if n_workers == 1 else Context(n_threads=1, seed=ctx.seed)
+
+        def make() -> _Grow:
+            builder = TreeBuilder(own, data, limits, n_targets, pages, isinstance(self, TreeClassifier))
+            return lambda weight, key: builder.grow(task.targets, weight, key, task.impurity)
+
+        return make
+
+    def _grow_one(self, grow: _Grow, task: Task, weight: np.ndarray, key: int, n_drawn: int) -> _Member:
+        n_rows, nobody = len(weight), np.zeros(0, np.int64)
         if self.bootstrap:
             bag = bag_counts(rng.make_key(key, _BAG), n_rows, n_drawn)
             seen = weight * bag
@@ -132,7 +169,7 @@ class _Forest(TreeEnsemble):
                 seen = weight
         else:
             bag, seen = np.ones(n_rows), weight
-        made = builder.grow(task.targets, seen, rng.make_key(key, _TREE), task.impurity)
+        made = grow(seen, rng.make_key(key, _TREE))
         self._revise(made.tree)
         if not self.oob_score:
             return _Member(made.tree, nobody, np.zeros((0, len(task.base)), np.float32))
@@ -143,13 +180,7 @@ class _Forest(TreeEnsemble):
         """What is to be changed in a tree before it joins the forest."""
 
 
-def _positive(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)
-
-
-class RandomForestClassifier(ClassLabels, ClassifierMixin, _Forest):
+class RandomForestClassifier(TreeClassifier, _Forest):
     """A random forest for classification.
 
     Features are cut into `max_bin` bins, missing values go where they fit better, and the forest is the same for any
@@ -172,7 +203,7 @@ class RandomForestClassifier(ClassLabels, ClassifierMixin, _Forest):
     max_leaf_nodes : int, default None
         Most leaves of a tree.
     min_impurity_decrease : float, default 0.0
-        A split must lower the impurity of the whole tree by more than this.
+        A split must lower the impurity of the whole tree by as much at least.
     bootstrap : bool, default True
         Whether every tree sees its own draw of rows, with replacement; else all see all rows.
     oob_score : bool or function, default False
@@ -216,24 +247,7 @@ class RandomForestClassifier(ClassLabels, ClassifierMixin, _Forest):
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.oob_score = oob_score
-        self.max_samples = max_samples
-        self.voting = voting
-        self.class_weight = class_weight
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RandomForestClassifier":
         """Grow the forest; `y` holds the class of every row."""
@@ -266,19 +280,8 @@ class RandomForestClassifier(ClassLabels, ClassifierMixin, _Forest):
         """(n, n_classes) the mean of the trees' shares of the classes, or their votes."""
         return proba_of_shares(self._margin(X), self.n_classes_)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The class that the forest gives most."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
 
-    def _facts(self) -> dict[str, Any]:
-        return self._class_facts()
-
-    def _take_facts(self, facts: dict[str, Any]) -> None:
-        self._take_class_facts(facts)
-
-
-class RandomForestRegressor(RegressorMixin, _Forest):
+class RandomForestRegressor(TreeRegressor, _Forest):
     """A random forest for regression, also of several targets at once.
 
     Parameters
@@ -315,22 +318,7 @@ min_impurity_decrease, bootstrap, max_samples, max_bin, random_state, n_jobs, en
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.oob_score = oob_score
-        self.max_samples = max_samples
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -351,23 +339,21 @@ min_impurity_decrease, bootstrap, max_samples, max_bin, random_state, n_jobs, en
             self.oob_score_ = float(score(targets[known], self.oob_prediction_[known])) if known.any() else np.nan
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The mean of the trees, (n,) or (n, n_targets)."""
-        return self._margin(X).astype(np.float64)
-
 
 class ExtraTreesClassifier(RandomForestClassifier):
-    """Extremely randomised trees for two classes (Geurts, Ernst and Wehenkel 2006): thresholds are drawn too.
+    """Extremely randomised trees for classification (Geurts, Ernst and Wehenkel 2006): thresholds are drawn too.
 
-    At every node each feature drawn gets one threshold, drawn among the bins that the node has, and the best of these
-    splits is taken. Three classes or more are refused by name: trees with vectors in their leaves draw no thresholds.
+    At every node each feature drawn gets one threshold, drawn between the least and the largest value that the node
+    has, as far as bins tell them, and the best of these splits is taken.
 
     Parameters
     ----------
     bootstrap : bool, default False
         Whether every tree sees its own draw of rows; else all see all rows.
+    max_bin : int, default 4096
+        Most bins a feature is cut into: thresholds lie between them, and their number costs next to nothing here.
     n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
-max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, voting, class_weight, max_bin, random_state, n_jobs, \
+max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, voting, class_weight, random_state, n_jobs, \
 enable_categorical :
         As of `RandomForestClassifier`; categories are refused.
     """
@@ -391,45 +377,12 @@ enable_categorical :
         max_samples: int | float | None = None,
         voting: str = "soft",
         class_weight: dict[Any, float] | str | None = None,
-        max_bin: int = DEFAULT_BINS,
+        max_bin: int = EXTRA_BINS,
         random_state: Any = None,
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            bootstrap=bootstrap,
-            oob_score=oob_score,
-            max_samples=max_samples,
-            voting=voting,
-            class_weight=class_weight,
-            max_bin=max_bin,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            enable_categorical=enable_categorical,
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _encode(self, y: Any) -> np.ndarray:
-        codes = super()._encode(y)
-        if self.n_classes_ > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is multiclass ({self.n_classes_} "
-                "classes): use RandomForestClassifier."
-            )
-        return codes
+        fitting.keep(self, locals())
 
 
 class ExtraTreesRegressor(RandomForestRegressor):
@@ -439,8 +392,10 @@ class ExtraTreesRegressor(RandomForestRegressor):
     ----------
     bootstrap : bool, default False
         Whether every tree sees its own draw of rows; else all see all rows.
+    max_bin : int, default 4096
+        Most bins a feature is cut into: thresholds lie between them, and their number costs next to nothing here.
     n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
-max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, max_bin, random_state, n_jobs, enable_categorical :
+max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, random_state, n_jobs, enable_categorical :
         As of `RandomForestRegressor`; categories are refused.
     """
 
@@ -461,29 +416,12 @@ max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, max_bin, random_s
         bootstrap: bool = False,
         oob_score: bool | Callable = False,
         max_samples: int | float | None = None,
-        max_bin: int = DEFAULT_BINS,
+        max_bin: int = EXTRA_BINS,
         random_state: Any = None,
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            criterion=criterion,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            min_weight_fraction_leaf=min_weight_fraction_leaf,
-            max_features=max_features,
-            max_leaf_nodes=max_leaf_nodes,
-            min_impurity_decrease=min_impurity_decrease,
-            bootstrap=bootstrap,
-            oob_score=oob_score,
-            max_samples=max_samples,
-            max_bin=max_bin,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            enable_categorical=enable_categorical,
-        )
+        fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

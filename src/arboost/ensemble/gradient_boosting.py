@@ -9,10 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
-from sklearn.base import ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
-from arboost.ensemble.base import ClassLabels, TreeEnsemble, regression_targets, row_weights
+from arboost.ensemble.base import (
+    TreeClassifier,
+    TreeEnsemble,
+    TreeRegressor,
+    check_count,
+    regression_targets,
+    row_weights,
+)
 from arboost.ensemble.friedman import ClassicLoss, classification_loss, line_search, regression_loss
 from arboost.ensemble.growing import GrownOnRows, TreeBuilder, read_limits, scale_leaves
 from arboost.matrix.dmatrix import DMatrix
@@ -87,8 +93,7 @@ class _GradientBoosting(TreeEnsemble):
         return found
 
     def _check_numbers(self) -> None:
-        if isinstance(self.n_estimators, bool) or not isinstance(self.n_estimators, int) or self.n_estimators < 1:
-            raise ValueError(f"n_estimators must be a whole number of at least 1, got {self.n_estimators!r}.")
+        check_count("n_estimators", self.n_estimators)
         if not 0.0 <= self.learning_rate < np.inf:
             raise ValueError(f"learning_rate must be a number of at least 0, got {self.learning_rate!r}.")
         if not 0.0 < self.subsample <= 1.0:
@@ -217,7 +222,7 @@ min_impurity_decrease, max_bin :
     """
 
 
-class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
+class GradientBoostingRegressor(TreeRegressor, _GradientBoosting):
     """Classic gradient boosting for regression.
 
     Parameters
@@ -252,34 +257,13 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.subsample = subsample
-        self.step = step
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.alpha = alpha
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GradientBoostingRegressor":
         """Train all rounds."""
         fitting.check_y(self, y)
         loss = regression_loss(self.loss, self.alpha)
-        targets = regression_targets(y)
-        if targets.ndim != 1:
-            raise ValueError(f"y should be a 1d array, got an array of shape {targets.shape} instead.")
+        targets = regression_targets(y, most_dims=1)
         data, weight = self._matrix(X, y), row_weights(sample_weight, len(targets))
         found = self._boost(data, targets, weight, loss, sample_weight is not None, None)
         self._take(data, found, self._objective(), found.start, 1.0)
@@ -292,16 +276,12 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
         names = {"absolute_error": "reg:absoluteerror", "huber": "reg:pseudohubererror"}
         return {"objective": names.get(self.loss, "reg:squarederror")}
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The prediction of all rounds."""
-        return self._margin(X).astype(np.float64)
-
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The prediction after each round."""
         return self._staged_margins(X)
 
 
-class GradientBoostingClassifier(ClassLabels, ClassifierMixin, _GradientBoosting):
+class GradientBoostingClassifier(TreeClassifier, _GradientBoosting):
     """Classic gradient boosting for classification.
 
     Parameters
@@ -333,25 +313,7 @@ class GradientBoostingClassifier(ClassLabels, ClassifierMixin, _GradientBoosting
         n_jobs: int | None = None,
         enable_categorical: bool = False,
     ) -> None:
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.n_estimators = n_estimators
-        self.subsample = subsample
-        self.step = step
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.tol = tol
-        self.max_bin = max_bin
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.enable_categorical = enable_categorical
+        fitting.keep(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "GradientBoostingClassifier":
         """Train all rounds; `y` holds the class of every row."""
@@ -399,22 +361,10 @@ class GradientBoostingClassifier(ClassLabels, ClassifierMixin, _GradientBoosting
         """The probabilities after each round."""
         return map(self._proba, self._staged_margins(X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class."""
-        proba = self.predict_proba(X)
-        return self.classes_[proba.argmax(axis=1)]
-
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The most probable class after each round."""
         for proba in self.staged_predict_proba(X):
             yield self.classes_[proba.argmax(axis=1)]
-
-    def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), **self._class_facts()}
-
-    def _take_facts(self, facts: dict[str, Any]) -> None:
-        super()._take_facts(facts)
-        self._take_class_facts(facts)
 
 
 for _class in (GradientBoostingRegressor, GradientBoostingClassifier):

@@ -49,6 +49,13 @@ class Limits:
     max_bin: int = DEFAULT_BINS
     extra: bool = False  # whether one candidate of every feature is drawn, instead of looking at all
 
+    def weights(self, row: float, total: float) -> tuple[float, float]:
+        """Least weights of a node that is split and of a leaf, where rows weigh `row` on average; 0: any."""
+        # one row is in every leaf anyway: weights may be unequal
+        leaf = max(self.min_leaf * row if self.min_leaf > 1 else 0.0, self.min_leaf_share * total)
+        split = self.min_split * row if self.min_split > 2 else 0.0
+        return split * (1 - 1e-6), leaf * (1 - 1e-6)
+
 
 def read_limits(estimator: Any, data: DMatrix, default_bins: int | None = None) -> Limits:
     """The limits that an estimator's parameters, named as scikit-learn's, set for trees on `data`."""
@@ -180,7 +187,7 @@ class TreeBuilder:
             self._grower.search_by_rows(min(AGAIN_ROWS, FEW_ROWS * data.num_col() // limits.n_features))
         self._of_classes = of_classes
         self._packed = np.empty((n_targets, self.n_rows), np.int64)
-        self._values = _values(data) if limits.max_bin > self.n_rows else None
+        self._values = dense_values(data) if limits.max_bin > self.n_rows else None
 
     def grow(self, targets: np.ndarray, weight: np.ndarray, key: int, impurity: float = 1.0) -> "GrownOnRows":
         """A tree of `targets` (K, n) on the rows that have a weight; its leaves hold means.
@@ -213,10 +220,7 @@ class TreeBuilder:
     def _set_limits(self, row: float, n_rows: int, gain: float) -> None:
         """Tell the grower the limits in its own units: `row` is the weight of a row, `gain` that of a decrease."""
         limits, total = self._limits, row * n_rows
-        # one row is in every leaf anyway: weights may be unequal
-        counted = limits.min_leaf * row if limits.min_leaf > 1 else 0.0
-        least = max(counted, limits.min_leaf_share * total) * (1 - 1e-6)
-        self._grower.min_split = limits.min_split * row * (1 - 1e-6) if limits.min_split > 2 else 0.0
+        self._grower.min_split, least = limits.weights(row, total)
         gamma = limits.min_decrease * total * gain
         self._grower.set_params(self._params._replace(min_child_weight=least, gamma=gamma))
 
@@ -247,7 +251,7 @@ def make_pages(ctx: Context, data: DMatrix, limits: Limits, n_targets: int) -> S
     return data.pages(ctx, limits.max_bin, enable_bundle=n_targets == 1, keep_sparse=n_targets == 1)
 
 
-def _values(data: DMatrix) -> np.ndarray | None:
+def dense_values(data: DMatrix) -> np.ndarray | None:
     """All values, (n, n_features) float32, where they are few and all of them numbers; else None."""
     if data.num_row() * data.num_col() > EXACT_CELLS or "c" in (data.feature_types or ()):
         return None

@@ -134,11 +134,7 @@ class LeafLogisticRegression(ClassLabels, ClassifierMixin, BaseEstimator):
         with_margin: bool = True,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.regression = regression
-        self.tree_share = tree_share
-        self.with_margin = with_margin
-        self.random_state = random_state
+        fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
