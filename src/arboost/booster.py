@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from arboost import cards, concat, introspect, streams
-from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.learner import Learner
 from arboost.boosters.loading import learner_of
@@ -19,6 +18,7 @@ from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories
 from arboost.matrix.dmatrix import DMatrix
 from arboost.matrix.frames import get_categories
+from arboost.matrix.on_device import host_copy, is_on_device, like_input
 from arboost.model_config import config_from_json, config_to_json
 from arboost.modelio import dump, files, onnx, source
 from arboost.modelio.cats import pack_categories
@@ -155,12 +155,12 @@ class Booster:
 
         Metrics are those of all workers' rows. A worker's `feval` sees its own rows only, so its values are averaged.
         """
-        scores: list[tuple[str, str, float]] = []
         for data, name in evals:
             self._check_matrix(data, "evaluation data")
             if not isinstance(name, str):
                 raise TypeError(f"expected string for the name of evaluation data, got {type_name(name)}")
-            scores += [(name, metric, value) for metric, value in self._learner.evaluate(self._aligned(data))]
+        values = self._learner.evaluate_all([self._aligned(data) for data, _ in evals])
+        scores = [(name, *score) for (_, name), found in zip(evals, values, strict=True) for score in found]
         if feval is not None:
             for data, name in evals:
                 found = []
@@ -295,16 +295,18 @@ class Booster:
             if type(data) is np.ndarray and data.ndim == 1 and learner.n_columns == 1:
                 data = data.reshape(-1, 1)
             raw = self._aligned_raw(adapt(data, missing), validate_features)
-            chunks, n_rows, n_columns = raw.chunks(), raw.n_rows, raw.n_features
+            chunks, n_rows, n_columns = raw.chunks_for(learner.ctx), raw.n_rows, raw.n_features
         self._check_width(n_columns)
         trees, _ = self._trees_of(iteration_range)
         if base_margin is not None:
+            base_margin = host_copy(base_margin) if is_on_device(base_margin) else base_margin
             base_margin = np.asarray(base_margin, np.float32)
         margin = learner.start_margin(n_rows, base_margin)
         forest, ctx = learner.forest(), learner.ctx
         for first, values in chunks:
             forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
-        return self._shape(learner.loss.transform(margin, ctx) if predict_type == "value" else margin, strict_shape)
+        result = self._shape(learner.loss.transform(margin, ctx) if predict_type == "value" else margin, strict_shape)
+        return result if is_plain else like_input(result, data, ctx)
 
     def _predict_stream(self, data: Any, output: Any, options: dict[str, Any]) -> Any:
         """`predict` batch by batch, or to a file."""
@@ -316,11 +318,11 @@ class Booster:
         learner = self._learner
         n_trees = len(learner.model.trees[trees])
         leaves = np.zeros((data.num_row(), n_trees), np.int32)
-        for first, values in data.chunks():
+        for first, values in data.chunks_for(learner.ctx):
             learner.forest().find_leaves(learner.ctx, values, trees, leaves[first : first + len(values)])
         result = leaves.astype(np.float32)
         if strict_shape:
-            shape = (n_rounds, self._n_tree_targets(trees), learner.model.num_parallel_tree)
+            shape = (n_rounds, self._n_tree_targets(trees), learner.tree_params.num_parallel_tree)
             if n_trees != np.prod(shape):
                 raise XGBoostError("strict_shape: rounds with vectors in their leaves and others differ in shape.")
             return result.reshape(data.num_row(), *shape)
@@ -335,6 +337,7 @@ class Booster:
         learner = self._learner
         start = learner.start_margin(data.num_row(), data.info.base_margin)
         explain = shap.interactions if pairs else shap.contributions
+        learner.forest().check_values(data)
         explainer = learner.forest().explainer(learner.n_features)
         result = explain(learner.ctx, explainer, trees, data.chunks(), start, approximate)
         if learner.statistics is not None:
@@ -350,7 +353,7 @@ class Booster:
         if not learner.n_features:
             raise XGBoostError(_UNTRAINED)
         self._refuse_statistics("to_shap")
-        model = learner.model
+        model = learner.model.as_trees()
         return shap.to_shap(model.weighed_trees(), model.tree_info, learner.base_margin(), learner.loss.name)
 
     @staticmethod
@@ -492,10 +495,6 @@ class Booster:
 
     def __getitem__(self, val: Any) -> "Booster":
         """A model of some rounds: an index, a slice, or ... for all; `best_iteration` and `best_score` stay behind."""
-        if isinstance(self._learner.model, LinearModel):
-            raise XGBoostError(
-                "Slice is not supported by the current booster: rounds of gblinear are one set of weights."
-            )
         n = self.num_boosted_rounds()
         if isinstance(val, int | np.integer):
             if not -n <= val < n:
@@ -638,13 +637,7 @@ class Booster:
             objective=learner.loss.config(),
             base_score=tuple(float(v) for v in learner.intercept),
             booster=model.kind,
-            trees=model.trees,
-            tree_weights=model.weights.tolist() if isinstance(model, Dart) else [],
-            linear_weights=model.weights.ravel() if isinstance(model, LinearModel) else None,
-            linear_rounds=model.n_rounds if isinstance(model, LinearModel) else 0,
-            tree_info=model.tree_info,
-            iteration_ptr=model.iteration_ptr,
-            num_parallel_tree=model.num_parallel_tree,
+            **model.saved(),
             n_classes=n_classes,
             n_targets=1 if n_classes else n_outputs,
             boost_from_average=learner.boost_from_average,
@@ -761,9 +754,10 @@ class Booster:
         if not learner.n_features:
             raise XGBoostError(_UNTRAINED)
         self._refuse_statistics("This export")
+        model = learner.model.as_trees()
         return Ensemble(
-            learner.model.weighed_trees(trees),
-            learner.model.tree_info[trees],
+            model.weighed_trees(trees),
+            model.tree_info[trees],
             learner.base_margin(),
             learner.n_features,
             None if output_margin else learner.loss,

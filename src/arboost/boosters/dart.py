@@ -8,6 +8,7 @@ the seed, the round and the tree alone.
 
 import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from arboost.params.resolve import DartParams, Resolved
 from arboost.predict.forest import Forest
 from arboost.predict.shap import Explainer
 from arboost.runtime import rng
+from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
 
 _SKIP, _TREES, _ONE = range(3)  # what a draw decides: the round, every tree, the tree that must be dropped
@@ -37,6 +39,8 @@ class Dart(GBTree):
     @classmethod
     def of_trees(cls, model: GBTree, weights: np.ndarray | None = None) -> "Dart":
         """Trees of a model that had no weights, or those of a model file."""
+        if any(tree.is_linear for tree in model.trees):
+            raise XGBoostError("linear_leaves does not go with booster='dart', whose trees are multiplied by weights.")
         if weights is None:
             weights = np.ones(len(model.trees), np.float32)
         return cls(model.trees, model.tree_info, model.iteration_ptr, model.num_parallel_tree, weights)
@@ -93,6 +97,10 @@ class Dart(GBTree):
         if first_tree == 0:
             return self._forest()
         return Forest(self.weighed_trees(slice(first_tree, None)), self.tree_info[first_tree:])
+
+    def saved(self) -> dict[str, Any]:
+        """Its own fields of a `SavedModel`."""
+        return super().saved() | {"tree_weights": self.weights.tolist()}
 
     def _forest(self) -> "WeighedForest":
         """All trees; a tree is packed once, whatever becomes of its weight."""

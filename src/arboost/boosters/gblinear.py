@@ -1,22 +1,21 @@
 """The linear booster: a round is one pass of coordinate descent over the weights (`ops.linear`).
 
-`LinearModel` has the face of an ensemble of trees, with weights (F + 1, K) float32, the last row the bias, in their
-place; `LinearTrainer` holds the columns of one matrix. The updaters `shotgun` and `coord_descent` are one here: weights
+`LinearModel` has weights (F + 1, K) float32, the last row the bias, where others have trees; `LinearTrainer` holds the
+columns of one matrix. The updaters `shotgun` and `coord_descent` are one here: weights
 are updated one after the other, which is what XGBoost's `shotgun` does with a single thread. Updates that race would
 make the result hang on the threads.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from arboost.boosters.gbtree import GBTree
 from arboost.boosters.rounds import Margins, Round
 from arboost.kernels.ops import linear as ops
 from arboost.matrix.adapt import SparseData
 from arboost.matrix.dmatrix import DMatrix
-from arboost.params.resolve import LinearParams, TreeParams
+from arboost.params.resolve import LinearParams, Resolved, TreeParams
 from arboost.predict.forest import Forest
 from arboost.predict.shap import Explainer
 from arboost.runtime import rng
@@ -31,11 +30,11 @@ _DUMP_BYTES = 100  # a weight as text, as Python holds it
 
 
 @dataclass
-class LinearModel(GBTree):
-    """Weights of features and bias, and how many rounds made them; it has no trees."""
+class LinearModel:
+    """Weights of features and bias, and how many rounds made them: a `Model` that has no trees."""
 
-    kind = "gblinear"
-    is_linear = True
+    kind: ClassVar[str] = "gblinear"
+    starts_alike: ClassVar[bool] = True  # as in XGBoost, so that a file predicts the same in both
     weights: np.ndarray = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     rounds: int = 0
 
@@ -44,8 +43,26 @@ class LinearModel(GBTree):
         self._is_converged = False
 
     @property
+    def trees(self) -> list[Tree]:
+        """None: it is made of weights."""
+        return []
+
+    def as_trees(self) -> NoReturn:
+        """Refused: there are none."""
+        raise XGBoostError("A gblinear model has no trees; see get_dump() and get_score() for its weights.")
+
+    def trees_per_round(self, asked: int) -> int:
+        """None."""
+        return 0
+
+    @property
     def n_rounds(self) -> int:
         return self.rounds
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there are rounds."""
+        return self.rounds > 0
 
     @property
     def n_terms(self) -> int:
@@ -81,23 +98,22 @@ class LinearModel(GBTree):
             self._is_converged = float(np.abs(self.weights - before).max(initial=0)) <= tolerance
         return self._is_converged
 
-    def slice_rounds(self, rounds: range) -> "LinearModel":
-        """The whole model: a round cannot be taken out."""
-        if rounds != range(self.rounds):
-            raise XGBoostError(
-                "Slice is not supported by the current booster: rounds of gblinear are one set of weights."
-            )
-        return LinearModel(weights=self.weights, rounds=self.rounds)
+    def end_update(self) -> None:
+        """Nothing: `process_type` is for trees."""
+
+    def copied(self) -> "LinearModel":
+        """The same weights; they never change, every round has its own."""
+        return LinearModel(self.weights, self.rounds)
+
+    def slice_rounds(self, rounds: range) -> NoReturn:
+        """Refused: a round cannot be taken out."""
+        raise XGBoostError("Slice is not supported by the current booster: rounds of gblinear are one set of weights.")
 
     def trees_of(self, begin: int, end: int) -> slice:
         """All there is; a range must begin with the first round, its end is not looked at, as in XGBoost."""
         if begin != 0:
             raise XGBoostError("Linear booster does not support prediction range: begin with round 0.")
         return slice(None)
-
-    def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
-        """Refused: there are none."""
-        raise XGBoostError("A gblinear model has no trees; see get_dump() and get_score() for its weights.")
 
     def dump(self, dump_format: str, n_features: int, n_outputs: int) -> str:
         """Biases and weights, feature by feature, as text or JSON."""
@@ -122,6 +138,13 @@ class LinearModel(GBTree):
     def forest(self, first_tree: int = 0) -> Forest:
         """What predicts."""
         return LinearForest(self.weights)
+
+    def forest_of_round(self, params: Resolved, key: int, chosen: slice = slice(None)) -> None:
+        """A round's gradients see all weights."""
+
+    def saved(self) -> dict[str, Any]:
+        """Its own fields of a `SavedModel`."""
+        return {"linear_weights": self.weights.ravel(), "linear_rounds": self.rounds}
 
 
 class LinearForest(Forest):
@@ -174,6 +197,7 @@ class LinearTrainer:
     """Updates weights on one matrix, whose columns it keeps."""
 
     takes_split = False
+    keeps_margins = False
 
     def __init__(self, ctx: Context, data: DMatrix):
         if data.raw is None:

@@ -6,7 +6,7 @@ and is dropped with it.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class GBTree:
     """Trees, the target each adds to, and where each round begins in the list."""
 
     kind: ClassVar[str] = "gbtree"  # the parameter `booster`
-    is_linear: ClassVar[bool] = False
+    starts_alike: ClassVar[bool] = False
     trees: list[Tree] = field(default_factory=list)
     tree_info: list[int] = field(default_factory=list)
     iteration_ptr: list[int] = field(default_factory=lambda: [0])
@@ -70,6 +70,18 @@ class GBTree:
             return 0
         return max(self.trees[0].n_targets, 1 + max(self.tree_info[: self.iteration_ptr[1]]))
 
+    def as_trees(self) -> "GBTree":
+        """Itself: what it is made of are trees."""
+        return self
+
+    def trees_per_round(self, asked: int) -> int:
+        """Every round of a model has as many trees as its first."""
+        return self.num_parallel_tree if self.is_fitted else asked
+
+    def end_update(self) -> None:
+        """Forget the rounds that wait to be updated."""
+        self.waiting = None
+
     def emptied(self) -> "GBTree":
         """A model without trees that will take these ones back, updated, round by round."""
         parallel = self.num_parallel_tree
@@ -99,6 +111,10 @@ class GBTree:
         self.num_parallel_tree = n_parallel
         self.add_round([Tree.blank(n_features, n_outputs if has_vectors else 0) for _ in targets], targets)
 
+    def copied(self) -> "GBTree":
+        """The same rounds in lists of their own."""
+        return self.slice_rounds(range(self.n_rounds))
+
     def slice_rounds(self, rounds: range) -> "GBTree":
         """A model of the chosen rounds; trees are shared, not copied (they never change)."""
         part = type(self)(num_parallel_tree=self.num_parallel_tree)
@@ -126,6 +142,11 @@ class GBTree:
     def forest(self, first_tree: int = 0) -> Forest:
         """Trees from `first_tree` on, packed for prediction."""
         return Forest(self.trees[first_tree:], self.tree_info[first_tree:])
+
+    def saved(self) -> dict[str, Any]:
+        """Its own fields of a `SavedModel`."""
+        names = ("trees", "tree_info", "iteration_ptr", "num_parallel_tree")
+        return {name: getattr(self, name) for name in names}
 
 
 class Grower(Protocol):
@@ -207,6 +228,8 @@ class TreeTrainer:
     """Grows rounds of trees on one matrix of n_rows."""
 
     takes_split = False
+    keeps_margins = False
+    parts_leaves = False  # whether the rows of all leaves must be parted
 
     def __init__(
         self,
@@ -268,13 +291,19 @@ class TreeTrainer:
                     gradients = self._quantize(g[target] * factor, h[target] * factor)
                 else:
                     gradients, sampled = self._sample(gradients, g[target], h[target], tree_key)
-                grown = self._grower.grow(gradients, sampled, tree_key, partition_all=solver is not None)
+                grown = self._grower.grow(
+                    gradients, sampled, tree_key, partition_all=solver is not None or self.parts_leaves
+                )
                 if solver is not None:
                     self._solve_leaves(grown, solver, before, target)
-                self._grower.add_weights(grown, margin, target)
+                self._add_tree(grown, gradients, margin, target)
                 trees.append(grown.tree)
                 targets.append(target)
         return trees, targets
+
+    def _add_tree(self, grown: GrownTree, gradients: QuantizedGradients, margin: np.ndarray, target: int) -> None:
+        """Add a tree that was grown on these gradients to the margins."""
+        self._grower.add_weights(grown, margin, target)
 
     def _quantize(self, g: np.ndarray, h: np.ndarray) -> QuantizedGradients:
         return quantize(self._ctx, g, h, self._packed)

@@ -5,7 +5,7 @@ The face (`booster.py`) checks what users pass and shapes what they get; everyth
 
 import hashlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
+from arboost.boosters.model import Model
 from arboost.boosters.permuted import versions_of_trees
-from arboost.boosters.rounds import Gradients, LeafSolver, Margins, Round, Trainer
+from arboost.boosters.rounds import Gradients, LeafSolver, MarginKeeper, Margins, Round, Trainer
 from arboost.boosters.trainers import NO_DART, make_trainer
 from arboost.boosters.update import start_update
 from arboost.losses import Loss, fixed_base_score, make_loss
@@ -43,6 +44,14 @@ class _Margins:
     n_trees: int
     version: int
     base_margin: np.ndarray | None
+    keeper: Any = None  # the MarginKeeper that has them too,
+    is_behind: bool = False  # and is ahead of `margin`
+
+    def update(self, data: DMatrix) -> None:
+        """Bring `margin` up to what its keeper has."""
+        if self.is_behind:
+            self.keeper.fetch(data, self.margin)
+            self.is_behind = False
 
 
 @dataclass
@@ -59,7 +68,7 @@ class _Session:
 
 _MARGIN_BYTES = 12  # a margin, its gradient and its hessian
 _TREE_BYTES = 2000  # the smallest tree
-_MODELS: dict[str, type[GBTree]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
+_MODELS: dict[str, Callable[[], Model]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
 class Learner:
@@ -67,7 +76,7 @@ class Learner:
 
     def __init__(self, params: Any = None):
         self.params = merge({}, params)
-        self.model = GBTree()
+        self.model: Model = GBTree()
         self.base_score: np.ndarray | None = None
         self.boost_from_average = True
         self.n_features = 0
@@ -90,7 +99,7 @@ class Learner:
     def copy(self) -> "Learner":
         """The same parameters and trees, nothing of the data."""
         twin = Learner(self.params)
-        twin.model = self.model.slice_rounds(range(self.model.n_rounds))
+        twin.model = self.model.copied()
         twin.base_score, twin.boost_from_average = self.base_score, self.boost_from_average
         twin.n_features, twin.n_label_columns = self.n_features, self.n_label_columns
         twin.categories = self.categories
@@ -122,9 +131,9 @@ class Learner:
 
     @property
     def tree_params(self) -> TreeParams:
-        """The trees' parameters; every round of a model has as many trees as its first."""
-        params, model = self.resolved.tree, self.model
-        return params._replace(num_parallel_tree=model.num_parallel_tree) if model.is_fitted else params
+        """The trees' parameters, as the model can go on with them."""
+        params = self.resolved.tree
+        return params._replace(num_parallel_tree=self.model.trees_per_round(params.num_parallel_tree))
 
     @property
     def ctx(self) -> Context:
@@ -186,8 +195,8 @@ class Learner:
         kept = self._base_margin
         if kept is None or kept[0] is not self.base_score:
             start = fixed_base_score(self.loss.to_margin(self.intercept), self.n_outputs)
-            if self.model.is_linear:
-                start = np.full_like(start, start[0])  # as XGBoost does, so that a file predicts the same in both
+            if self.model.starts_alike:
+                start = np.full_like(start, start[0])
             kept = (self.base_score, start)
             self._base_margin = kept if self.base_score is not None else None
         return kept[1]
@@ -221,8 +230,15 @@ class Learner:
         if known is None or known.base_margin is not data.info.base_margin or known.version != version:
             start = self.start_margin(data.num_row(), data.info.base_margin)
             known = self._margins[data] = _Margins(start, 0, version, data.info.base_margin)
+        try:
+            known.update(data)
+        except BaseException:
+            del self._margins[data]  # the device has failed that had them: they are made anew when needed
+            self._session = None
+            raise
         n_trees = self.model.n_terms
         if known.n_trees < n_trees:
+            known.keeper = None
             forest = self.model.forest(known.n_trees)
             for of_trees, trees in self._versions(data, known.n_trees):
                 self.add_trees(of_trees, known.margin, forest, trees)
@@ -234,7 +250,8 @@ class Learner:
         if data.n_permutations == 1:
             yield data, slice(None)
             return
-        for permutation, trees in versions_of_trees(self.model, self.ctx.seed, data.n_permutations, first_tree):
+        drawn = (self.ctx.seed, data.n_permutations)
+        for permutation, trees in versions_of_trees(self.model.as_trees(), *drawn, first_tree):
             yield data.permuted(permutation), trees
 
     def training_margins(self, data: DMatrix) -> np.ndarray:
@@ -253,7 +270,8 @@ class Learner:
     def add_trees(self, data: DMatrix, margin: np.ndarray, forest: Forest, trees: slice) -> None:
         """margin += trees, chunk by chunk of raw values."""
         ctx = self.ctx
-        for first, values in data.chunks():
+        forest.check_values(data)
+        for first, values in data.chunks_for(ctx):
             forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
 
     def predict_margins(self, data: DMatrix, trees: slice, training: bool = False) -> np.ndarray:
@@ -349,6 +367,7 @@ class Learner:
                 last.cover,
                 last.categories,
                 last.vectors,
+                last.terms,
             )
             trees["the last tree"] = hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
         return {"parameters": given, "trees": trees}
@@ -391,7 +410,7 @@ class Learner:
         if not model.is_fitted:
             self.model = _MODELS[kind]()
         elif (model.kind, kind) == ("gbtree", "dart"):
-            self.model = Dart.of_trees(model)
+            self.model = Dart.of_trees(model.as_trees())
         else:
             raise XGBoostError(
                 f"booster is {kind!r} but the model was trained with {model.kind!r}: leave `booster` as it was, or "
@@ -405,7 +424,7 @@ class Learner:
         n_all_rows = self.accept(data)
         if self._session is None or self._session.matrix() is not data:
             _ = self.metrics  # refuses unknown ones, also where nothing is evaluated
-            self._check_room(data.num_row(), 0 if self.model.is_linear else self.tree_params.num_parallel_tree)
+            self._check_room(data.num_row(), self.tree_params.num_parallel_tree)
         if self.base_score is not None and (self.model.is_fitted or not self.boost_from_average):
             return n_all_rows
         if self.resolved.learner.base_score is not None:
@@ -435,8 +454,9 @@ class Learner:
             self.n_outputs,
             tree_params.enable_bundle,
             ctx.comm,
+            ctx.device,
         )
-        made_for += (tree_params.boosting_type, tree_params.permutation_count)
+        made_for += (tree_params.linear_leaves, tree_params.boosting_type, tree_params.permutation_count)
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
             data.make_room(
@@ -464,9 +484,9 @@ class Learner:
         self._choose_model()
         before = self.model
         if self.tree_params.process_type == "update":
-            self.model = start_update(before)
+            self.model = start_update(before.as_trees())
         else:
-            before.waiting = None
+            before.end_update()
         try:
             yield
         except BaseException:
@@ -481,7 +501,7 @@ class Learner:
         if self.model.kind != "gblinear" and any(name in self.params for name in names):
             self.params = {name: value for name, value in self.params.items() if name not in names}
             self._resolved = None
-            self.model.waiting = None
+            self.model.end_update()
 
     def update(self, data: DMatrix, custom: Loss | None = None) -> None:
         """One round of boosting on the model's own loss, or on a custom one."""
@@ -504,14 +524,39 @@ class Learner:
             check_some_labels(self.ctx, info.label)
             session.checked = targets
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
+        trainer: Any = session.trainer
+        if trainer.keeps_margins and self.model.kind == "gbtree" and trainer.can_keep(loss, info):
+            self._boost(data, session, self._kept_margins(data, trainer), None, loss=loss, keeper=trainer)
+            return
         margin = self.training_margins(data)
         loss.gradient_of(self.ctx, key, margin, info, session.g, session.h)
         self._boost(data, session, margin, self._leaf_solver(data.info), loss=loss)
+
+    def _kept_margins(self, data: DMatrix, keeper: MarginKeeper) -> np.ndarray:
+        """The margins that stand for those the keeper has, which may be ahead of them."""
+        if not self._is_kept(data, keeper):
+            keeper.hold(data, self.margins(data))
+            self._margins[data].keeper = keeper
+        return self._margins[data].margin
+
+    def _is_kept(self, data: DMatrix, keeper: MarginKeeper) -> bool:
+        """Whether the keeper has the margins of this matrix under all trees."""
+        known, model = self._margins.get(data), self.model
+        return (
+            known is not None
+            and known.keeper is keeper
+            and (known.n_trees, known.version) == (model.n_terms, model.version)
+            and known.base_margin is data.info.base_margin
+        )
 
     def last_gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Copies of the gradients and hessians (K, n) that the last round was grown from, for who shows them."""
         if self._session is None:
             raise XGBoostError("No round has been trained, or its data was forgotten: there are no gradients.")
+        trainer: Any = self._session.trainer
+        if trainer.keeps_margins and trainer.has_gradients:
+            found: tuple[np.ndarray, np.ndarray] = trainer.last_gradients()
+            return found
         return self._session.g.copy(), self._session.h.copy()
 
     def boost(self, data: DMatrix, grad: np.ndarray, hess: np.ndarray, split: Gradients | None = None) -> None:
@@ -562,29 +607,85 @@ class Learner:
         solver: LeafSolver | None,
         split: Gradients | None = None,
         loss: Loss | None = None,
+        keeper: MarginKeeper | None = None,
     ) -> None:
         key = rng.make_key(self.ctx.seed, self.model.n_rounds)
         turn = Round(data, session.g, session.h, margin, key, solver, split, self.resolved, loss)
         try:
-            left = session.trainer.train_round(self.model, turn)
+            if keeper is None:
+                left = session.trainer.train_round(self.model, turn)
+            else:
+                left = keeper.train_kept_round(self.model, turn)
         except BaseException:
             # the round is lost, the model is whole: margins that hold half a round are made anew when needed
             self._margins.pop(data, None)
-            self._session = None
+            self._drop_kept()
             raise
         known = self._margins.get(data)
         is_kept = known is not None and known.margin is margin and known.version == self.model.version
         if known is not None and is_kept and left is Margins.ADDED:
-            known.n_trees = len(self.model.trees)
+            known.n_trees, known.keeper = self.model.n_terms, keeper
+            for other, its in self._margins.items() if keeper is not None else ():
+                if its.keeper is keeper and keeper.holds(other):
+                    its.n_trees, its.is_behind = self.model.n_terms, True
         elif left is not Margins.BEHIND:
             self._margins.pop(data, None)  # or weights of earlier trees have changed
 
+    def _drop_kept(self) -> None:
+        """Forget the training state, and all margins that its trainer keeps."""
+        self._session = None
+        for data in [data for data, known in self._margins.items() if known.keeper is not None]:
+            del self._margins[data]
+
     def evaluate(self, data: DMatrix) -> list[tuple[str, float]]:
         """(metric name, value) of every metric on `data`."""
-        if not self.accept(data):
-            return [(metric.name, metric.blank_value) for metric in self.metrics]
-        prediction = self.loss.eval_transform(self.margins(data), self.ctx)
-        return [(metric.name, metric.evaluate_info(self.ctx, prediction, data.info)) for metric in self.metrics]
+        return self.evaluate_all([data])[0]
+
+    def evaluate_all(self, matrices: Sequence[DMatrix]) -> list[list[tuple[str, float]]]:
+        """The same for several matrices: who keeps their margins finds what it can of all of them at once."""
+        is_blank = [not self.accept(data) for data in matrices]
+        scores = self._kept_scores([data for data, blank in zip(matrices, is_blank, strict=True) if not blank])
+        names = [metric.name for metric in self.metrics]
+        values = [
+            [metric.blank_value for metric in self.metrics] if blank else self._evaluate(data, scores.get(data))
+            for data, blank in zip(matrices, is_blank, strict=True)
+        ]
+        return [list(zip(names, row, strict=True)) for row in values]
+
+    def _evaluate(self, data: DMatrix, known: list[float | None] | None) -> list[float]:
+        """Every metric on `data`; some may be known."""
+        values, prediction = list[float](), None
+        for metric, value in zip(self.metrics, known or [None] * len(self.metrics), strict=True):
+            if value is None:
+                if prediction is None:
+                    prediction = self.loss.eval_transform(self.margins(data), self.ctx)
+                value = metric.evaluate_info(self.ctx, prediction, data.info)
+            values.append(value)
+        return values
+
+    def _kept_scores(self, matrices: list[DMatrix]) -> dict[DMatrix, list[float | None]]:
+        """Metrics of those matrices whose margins the trainer keeps, or takes over now."""
+        session = self._session
+        trained = None if session is None else session.matrix()
+        trainer: Any = None if session is None else session.trainer
+        if trained is None or not trainer.keeps_margins or not self._is_kept(trained, trainer):
+            return {}
+        try:
+            kept = [data for data in matrices if self._takes_over(data, trainer)]
+            values = trainer.score(self.loss, self.metrics, kept) if kept else []
+        except BaseException:
+            self._drop_kept()
+            raise
+        return dict(zip(kept, values, strict=True))
+
+    def _takes_over(self, data: DMatrix, keeper: MarginKeeper) -> bool:
+        """Whether the keeper has the margins of this matrix, or takes them now: it is evaluated round after round."""
+        if self._is_kept(data, keeper):
+            return True
+        if (data not in self._margins and self.model.n_rounds > 1) or not keeper.hold(data, self.margins(data)):
+            return False
+        self._margins[data].keeper = keeper
+        return True
 
     def forget_data(self) -> None:
         """Drop everything that belongs to matrices: margins, bins in use, packed trees."""

@@ -8,6 +8,7 @@ from arboost.boosters.dart import Dart
 from arboost.boosters.gblinear import LinearModel
 from arboost.boosters.gbtree import GBTree
 from arboost.boosters.learner import Learner
+from arboost.boosters.model import Model
 from arboost.losses import loss_from_config
 from arboost.modelio.cats import unpack_categories
 from arboost.modelio.schema import SavedModel
@@ -29,7 +30,7 @@ def learner_of(saved: SavedModel, params: dict[str, Any]) -> Learner:
     return learner
 
 
-def _model_of(saved: SavedModel) -> GBTree:
+def _model_of(saved: SavedModel) -> Model:
     if saved.linear_weights is not None:
         return LinearModel(weights=saved.linear_weights.reshape(-1, saved.n_groups), rounds=saved.linear_rounds)
     model = GBTree(list(saved.trees), list(saved.tree_info), list(saved.iteration_ptr), saved.num_parallel_tree)

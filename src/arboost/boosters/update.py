@@ -36,6 +36,7 @@ class TreeReviser:
     """Refreshes and prunes trees on one matrix."""
 
     takes_split = False
+    keeps_margins = False
 
     def __init__(self, ctx: Context, params: TreeParams):
         self._ctx = ctx
@@ -61,6 +62,8 @@ class TreeReviser:
                 "Updating support for multi-target tree is not yet implemented: the leaves of this model hold a weight "
                 "for every output; train it with multi_strategy='one_output_per_tree'."
             )
+        if any(tree.is_linear for tree in trees):
+            raise XGBoostError("Trees with linear leaves (linear_leaves) cannot be updated: train them anew.")
         eta = np.float32(self._params.eta) / np.float32(max(1, self._params.num_parallel_tree))
         trees = list(trees)
         for step in [name for name in self._params.updater if name in TREE_MODIFIERS]:

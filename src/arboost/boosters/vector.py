@@ -18,7 +18,7 @@ from arboost.runtime import rng
 from arboost.runtime.comm import Runs
 from arboost.runtime.context import Context
 from arboost.tree.grow import GrownTree
-from arboost.tree.growers import HistogramGrower
+from arboost.tree.growers import HistogramGrower, histogram_grower
 from arboost.tree.model import Tree
 
 
@@ -26,6 +26,7 @@ class VectorTrainer(TreeTrainer):
     """Grows rounds of trees with vectors in their leaves."""
 
     takes_split = True
+    keeps_margins = False
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class VectorTrainer(TreeTrainer):
         runs: Runs | None = None,
     ):
         self._pages, self._features = pages, (feature_weights, feature_names)
-        self._growers = {n_targets: HistogramGrower(ctx, pages, params, *self._features, n_targets)}
+        self._growers = {n_targets: histogram_grower(params)(ctx, pages, params, *self._features, n_targets)}
         n_rows = count_rows(pages)
         super().__init__(ctx, n_rows, params, self._growers[n_targets], reviser, runs)
         self._packed = np.empty((n_targets, n_rows), np.int64)
@@ -89,7 +90,8 @@ class VectorTrainer(TreeTrainer):
     def _grower_of(self, n_targets: int) -> HistogramGrower:
         """The grower that finds splits on so many targets, made on its first use."""
         if n_targets not in self._growers:
-            self._growers[n_targets] = HistogramGrower(self._ctx, self._pages, self._params, *self._features, n_targets)
+            make = histogram_grower(self._params)
+            self._growers[n_targets] = make(self._ctx, self._pages, self._params, *self._features, n_targets)
             self.set_params(self._params)
         return self._growers[n_targets]
 
