@@ -77,6 +77,13 @@ def eval_rows(
 # ---- checks and conversions ----
 
 
+def keep(estimator: Any, given: dict[str, Any]) -> None:
+    """All that scikit-learn lets a constructor do: keep what it was `given`, its `locals()`, under the same names."""
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
+
+
 def seed(random_state: Any) -> int | None:
     """A seed from what scikit-learn calls a random state; a generator gives a new one every time."""
     if isinstance(random_state, np.random.RandomState):

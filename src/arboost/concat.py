@@ -27,7 +27,7 @@ def concat(models: Iterable["Booster"], kind: type["Booster"]) -> "Booster":
             raise XGBoostError(f"models[{i}] is gblinear: one set of weights, without rounds to put behind others.")
         _check_alike(models[0], model, i)
     whole = copy.copy(models[0])
-    whole._learner.model = _join([model._learner.model for model in models])
+    whole._learner.model = _join([model._learner.model.as_trees() for model in models])
     whole._learner.forget_data()
     for name in ("best_iteration", "best_score"):
         whole._attributes.pop(name, None)
@@ -44,7 +44,7 @@ def _facts(model: "Booster") -> dict[str, Any]:
         "number of features": learner.n_features,
         "objective": learner.loss.name,
         "number of outputs": learner.n_outputs,
-        "num_parallel_tree": learner.model.num_parallel_tree if learner.model.n_rounds else None,
+        "num_parallel_tree": learner.tree_params.num_parallel_tree if learner.model.n_rounds else None,
         "kind of leaves (multi_strategy)": learner.model.trees[0].has_vectors if learner.model.n_rounds else None,
         "feature names": model.feature_names,
         "feature types": model.feature_types,

@@ -332,7 +332,8 @@ def _boxes(view: TreeView, categories: Categories | None, with_stats: bool) -> d
         if view.is_leaf(node):
             weights = view.vectors[node] if view.vectors else [view.threshold[node]]
             strongest = max(weights, key=abs)
-            boxes[node] = _Box([*map(_short, weights), *cover], True, strongest)
+            terms = [f"{_short(term.weight)} {view.name_of(term.feature)}" for term in view.terms.get(node, ())]
+            boxes[node] = _Box([*map(_short, weights), *terms, *cover], True, strongest)
             continue
         yes, missing = view.yes_no(node)[0], view.missing(node)
         edges = tuple(

@@ -331,11 +331,15 @@ class XGBModel(BaseEstimator):
             "enable_categorical": self.enable_categorical, "feature_types": self.feature_types,
             "nthread": self.n_jobs,
         }  # fmt: skip
-        by_bins = self.tree_method in ("hist", "auto", None) and self.booster != "gblinear"
-        by_bins = by_bins and getattr(self, "kwargs", {}).get("cat_strategy") != "ordered_ts"
-        if by_bins and not keep_values:
+        if self._trains_on_bins() and not keep_values:
             return QuantileDMatrix(**fields, ref=ref, max_bin=self.max_bin)
         return DMatrix(**fields)
+
+    def _trains_on_bins(self) -> bool:
+        """Whether bins are all that training looks at."""
+        given = getattr(self, "kwargs", None) or {}
+        needs_values = given.get("cat_strategy") == "ordered_ts" or given.keys() & {"linear_leaves", "linear_tree"}
+        return self.tree_method in ("hist", "auto", None) and self.booster != "gblinear" and not needs_values
 
     # ---- the model ----
 

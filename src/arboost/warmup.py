@@ -15,6 +15,8 @@ import numpy as np
 from arboost.kernels.cache import kernel_folder
 from arboost.kernels.jit import is_kernel
 from arboost.kernels.kinds import KINDS
+from arboost.levels.whole import Labels, WholeRules, WholeTreeEngine
+from arboost.runtime.context import Context
 
 __all__ = ["KINDS", "Compiled", "compile_kinds"]
 
@@ -140,6 +142,8 @@ def _warm_symmetric(xgb: Any, X: np.ndarray) -> None:
         model = xgb.train(_QUIET | {"grow_policy": "symmetric"}, data, 2)
         model.predict(data)
         model.predict(data, pred_leaf=True)
+    vectors = {"grow_policy": "symmetric", "multi_strategy": "multi_output_tree"}
+    xgb.train(_QUIET | vectors, xgb.DMatrix(X, X[:, :2]), 2)
 
 
 def _categorical(xgb: Any, X: np.ndarray) -> Any:
@@ -176,6 +180,18 @@ def _warm_vector(xgb: Any, X: np.ndarray) -> None:
     xgb.train(_QUIET | {"multi_strategy": "multi_output_tree", "subsample": 0.5}, vectors, 2).predict(vectors)
 
 
+def _warm_forests(xgb: Any, X: np.ndarray) -> None:
+    X = np.random.default_rng(0).standard_normal((400, 2), dtype=np.float32)
+    data, one = xgb.DMatrix(X), np.ones(len(X))
+    for max_bin, ends in ((256, None), (4096, np.stack([X.min(axis=0), X.max(axis=0)]))):
+        page = data.binned(Context(), max_bin)
+        for labels in (Labels.of_numbers(X[:, 0]), Labels.of_classes(np.arange(len(X)) % 3, 3)):
+            engine = WholeTreeEngine(page, labels, ends)
+            grown = engine.grow(one, WholeRules(max_depth=3), 1)
+            grown.sums(np.zeros(len(X), np.int32), one, 1)
+            engine.find_leaves(grown, grown.rows)
+
+
 def _warm_update(xgb: Any, X: np.ndarray) -> None:
     numbers = xgb.DMatrix(X, X[:, 0])
     old = xgb.train(_QUIET, numbers, 2)
@@ -186,6 +202,13 @@ def _warm_linear(xgb: Any, X: np.ndarray) -> None:
     numbers = xgb.DMatrix(X, X[:, 0])
     linear = {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "thrifty", "verbosity": 0}
     xgb.train(linear, numbers, 2).predict(numbers)
+
+
+def _warm_linear_leaves(xgb: Any, X: np.ndarray) -> None:
+    numbers = xgb.DMatrix(X, np.abs(X[:, 0]))
+    model = xgb.train(_QUIET | {"linear_leaves": True, "linear_lambda": 0}, numbers, 2)
+    model.predict(numbers, pred_contribs=True)
+    model.inplace_predict(X)
 
 
 def _warm_approx(xgb: Any, X: np.ndarray) -> None:
@@ -247,6 +270,20 @@ def _warm_pages(xgb: Any, X: np.ndarray) -> None:
         xgb.train(_QUIET | params, pages, 2).predict(pages)
 
 
+def _warm_device(xgb: Any, X: np.ndarray) -> None:
+    """What a device needs, where there is one; else there is nothing to compile for."""
+    if importlib.import_module("arboost.runtime.device").why_not(0):
+        return
+    there = {"device": "cuda", "verbosity": 0}
+    for table, y, params in _small_fits():
+        data = xgb.DMatrix(table, y)
+        model = xgb.train(params | there, data, 2, evals=[(data, "train")], verbose_eval=False)
+    large = np.zeros((300_000, 5), np.float32)  # enough to be predicted there
+    model = xgb.train(there, xgb.DMatrix(large[:300], np.arange(300.0)), 20)
+    model.inplace_predict(large)
+    model.predict(xgb.DMatrix(large), pred_leaf=True)
+
+
 def _warm_text(xgb: Any, X: np.ndarray) -> None:
     """Files of text, long enough not to be read line by line."""
     with tempfile.TemporaryDirectory() as folder:
@@ -261,8 +298,11 @@ _WARMERS: dict[str, Callable[[Any, np.ndarray], None]] = {
     "approx": _warm_approx,
     "categories": _warm_categories,
     "choice": _warm_choice,
+    "device": _warm_device,
     "exact": _warm_exact,
+    "forests": _warm_forests,
     "linear": _warm_linear,
+    "linear_leaves": _warm_linear_leaves,
     "ordered": _warm_ordered,
     "pages": _warm_pages,
     "rank": _warm_rank,

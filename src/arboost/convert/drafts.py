@@ -1,23 +1,27 @@
 """Trees on their way: nodes as objects, until they are numbered."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from arboost.kernels.dtypes import LINEAR_TERM
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import NO_PARENT, NO_THRESHOLD, Tree
 
 MAX_NODES = 1 << 22  # of a tree: more can only come from splits that have to be taken apart
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 @dataclass
 class Leaf:
-    """A leaf; `value` is a number, or one for each output."""
+    """A leaf; `value` is a number, or one for each output. `terms` of a linear one: (feature, weight, mean) each."""
 
     value: Any
     cover: float = 0.0
+    terms: Sequence[tuple[int, float, float]] = ()
 
 
 @dataclass
@@ -51,6 +55,7 @@ class _Columns:
     cover: list[float] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
     sets: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    terms: list[tuple[int, int, float, float, float, float]] = field(default_factory=list)
 
     def add(self, node: Split | Leaf, parent: int) -> int:
         """Number a node; its children are not known yet."""
@@ -66,6 +71,8 @@ class _Columns:
         self.values.append(node.value if isinstance(node, Leaf) else 0.0)
         if split.categories is not None:
             self.sets.append((len(self.left) - 1, split.categories))
+        if isinstance(node, Leaf):
+            self.terms += [(len(self.left) - 1, *term, -_FLOAT32_MAX, _FLOAT32_MAX) for term in node.terms]
         return len(self.left) - 1
 
 
@@ -113,6 +120,7 @@ def _finish(columns: _Columns, n_features: int, n_targets: int) -> Tree:
         base_weight,
         n_features,
         vectors=vectors,
+        terms=np.array(columns.terms, LINEAR_TERM),
     )
     if columns.sets:
         set_categories(tree, columns.sets)

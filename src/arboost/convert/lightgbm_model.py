@@ -63,7 +63,7 @@ def from_lightgbm(model: Any) -> Booster:
     Raises
     ------
     XGBoostError
-        For what has no counterpart: linear trees, `reg_sqrt`, the objective `cross_entropy_lambda`.
+        For what has no counterpart: `reg_sqrt`, the objective `cross_entropy_lambda`.
     """
     text = _read(_text_of(model))
     head = text.head
@@ -76,6 +76,7 @@ def from_lightgbm(model: Any) -> Booster:
     for tree in trees:
         leaf = tree.left < 0
         tree.threshold[leaf] = tree.base_weight[leaf] = tree.base_weight[leaf] * np.float32(factor)
+        tree.terms["weight"] *= np.float32(factor)
     rounds = [[(tree, k) for k, tree in enumerate(trees[i : i + n_outputs])] for i in range(0, len(trees), n_outputs)]
     names = head["feature_names"].split(" ")
     # what a feature's values are: [low:high], a list of categories a:b:c, or "none"
@@ -162,11 +163,10 @@ class _Parts(NamedTuple):
 
 
 def _tree(fields: dict[str, str], n_features: int, number: int) -> Tree:
-    if fields.get("is_linear", "0") != "0":
-        raise XGBoostError(f"Tree {number} has linear leaves (linear_tree), which cannot be converted.")
     values = _numbers(fields, "leaf_value", np.float64).tolist()
+    terms = _terms(fields, values)
     if int(fields["num_leaves"]) == 1:
-        return make_tree(Leaf(values[0]), n_features)
+        return make_tree(Leaf(values[0], terms=terms[0]), n_features)
     n_inner = len(values) - 1
     weights = _numbers(fields, "leaf_weight", np.float64)
     inner_weights = _numbers(fields, "internal_weight", np.float64)
@@ -185,9 +185,36 @@ def _tree(fields: dict[str, str], n_features: int, number: int) -> Tree:
     )
     made: dict[int, Split | Leaf] = {}
     for node in reversed(_from_the_top(parts)):
-        left, right = (made[c] if c >= 0 else Leaf(values[~c], parts.leaf_weight[~c]) for c in _children(parts, node))
+        left, right = (made[c] if c >= 0 else _leaf(parts, terms, ~c) for c in _children(parts, node))
         made[node] = _split(parts, node, left, right)
     return make_tree(made[0], n_features)
+
+
+def _leaf(parts: _Parts, terms: list[list[tuple[int, float, float]]], number: int) -> Leaf:
+    return Leaf(parts.values[number], parts.leaf_weight[number], terms[number])
+
+
+def _terms(fields: dict[str, str], values: list[float]) -> list[list[tuple[int, float, float]]]:
+    """(feature, weight, mean) of every leaf's terms: const + sum w x there is value + sum w (x - mean) here.
+
+    Any means will do that make up for the difference of const and value.
+    """
+    if fields.get("is_linear", "0") == "0":
+        return [[] for _ in values]
+    features, weights = _numbers(fields, "leaf_features", np.int64), _numbers(fields, "leaf_coeff", np.float64)
+    ends = np.cumsum(_numbers(fields, "num_features", np.int64))[:-1]
+    found = []
+    for const, value, f, w in zip(
+        _numbers(fields, "leaf_const", np.float64),
+        values,
+        np.split(features, ends),
+        np.split(weights, ends),
+        strict=True,
+    ):
+        square = float(w @ w)
+        means = w * ((value - const) / square) if square > 0 else w
+        found.append([(int(a), float(b), float(c)) for a, b, c in zip(f, w, means, strict=True) if b != 0])
+    return found
 
 
 def _children(parts: _Parts, node: int) -> tuple[int, int]:

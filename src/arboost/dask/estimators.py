@@ -172,7 +172,7 @@ class DaskScikitLearnBase(XGBModel):
             "feature_weights": feature_weights, "missing": self.missing,
             "enable_categorical": self.enable_categorical, "feature_types": self.feature_types,
         }  # fmt: skip
-        if self.tree_method in ("hist", "auto", None):
+        if self._trains_on_bins():
             return await DaskQuantileDMatrix(self.client, ref=ref, max_bin=self.max_bin, **fields)
         return await DaskDMatrix(self.client, **fields)
 

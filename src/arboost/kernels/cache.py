@@ -27,6 +27,7 @@ else:
     import fcntl
 
 _SOURCE = Path(__file__).parent
+_APART = "gpu"  # the folder of kernels that nothing outside it imports, with a stamp of their own
 _FORMAT = b"arboost kernel 1\n"
 _N_CHECKSUM = 32
 # Opening never follows a link, waits for a pipe or hands the file to a child process.
@@ -37,10 +38,13 @@ _LOCKED_BY_ANOTHER = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 @functools.cache
 def kernels_digest() -> str:
-    """Digest of every kernel source file and of the compiler: the version of the machine code."""
+    """Digest of every source file of kernels for the CPU and of the compiler: the version of the machine code."""
     digest = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
     for path in sorted(_SOURCE.rglob("*.py")):
-        digest.update(path.relative_to(_SOURCE).as_posix().encode())
+        name = path.relative_to(_SOURCE)
+        if name.parts[0] == _APART:
+            continue
+        digest.update(name.as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

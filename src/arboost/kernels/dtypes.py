@@ -55,8 +55,19 @@ NO_HIST, BY_ROWS = -1, -2
 FEW_ROWS = 64  # a node of so few rows is evaluated from its rows: cheaper than clearing and scanning a histogram
 
 MISSING_U8 = 255
-STRIDE = 256  # accumulator slots per feature while one-byte bins are summed
+# Accumulator slots per feature while one-byte bins are summed: eight more than there are codes. With 256, the slots of
+# one code lie a multiple of 2048 bytes apart in all features. Where most rows have the same code in many (zeros,
+# few values), a processor takes stores and loads there for those of one address, and they wait for one another.
+STRIDE = 264
 BLOCK_FEATURES = 64  # features that one pass over the rows sums: one cache line of one-byte bins
 
 PACKED_TREE = np.dtype([("node", "i8"), ("leaf", "i8"), ("depth", "i4"), ("target", "i4")], align=True)
 """Where a tree lies in a packed forest: its first node and leaf; depth -1 marks the general layout."""
+
+LINEAR_TERM = np.dtype(
+    [("node", "i4"), ("feature", "i4"), ("weight", "f4"), ("mean", "f4"), ("low", "f4"), ("high", "f4")], align=True
+)
+"""One feature's part of a leaf's value: weight * (x - mean), where x is kept within low .. high."""
+
+LINEAR_LEAF = np.dtype([("first", "i8"), ("value", "f4"), ("count", "i4")], align=True)
+"""A node's constant value and its terms, LINEAR_TERM records from `first` on."""

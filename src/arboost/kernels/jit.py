@@ -23,7 +23,10 @@ from arboost.kernels import linking
 from arboost.kernels.cache import KernelFolder, cache_folder, kernel_folder, kernels_digest
 from arboost.kernels.kinds import KINDS, kind_of
 
-__all__ = ["cache_folder", "forms_of", "is_kernel", "kernel", "kernels_digest", "part", "scalar", "section"]
+__all__ = [
+    "cache_folder", "describe", "forms_of", "is_kernel", "kernel", "kernels_digest", "load_or_make", "part", "scalar",
+    "section",
+]  # fmt: skip
 
 announce: Callable[[str], bool] | None = None
 """Told before kernels of a kind are compiled, until it has said so (returned True); `runtime/settings.py` sets it."""
@@ -41,34 +44,46 @@ def _announce(kind: str, trouble: str) -> None:
 def _load_or_compile(dispatcher: Any, compile: Callable, signature: Any) -> Any:
     """What Numba calls when a kernel meets new types. Its lock lets one thread of the process in here at a time."""
     arguments = tuple(sigutils.normalize_signature(signature)[0])
+
+    def link(packed: bytes) -> bool:
+        result = linking.link(packed, dispatcher, arguments)
+        if result is not None:
+            dispatcher.add_overload(result)
+        return result is not None
+
+    def make() -> bytes | None:
+        _compile_uncollected(dispatcher, compile, signature)
+        packed = linking.pack(dispatcher.overloads[arguments])
+        return packed if dispatcher.py_func.__closure__ is None else None
+
     with global_compiler_lock:
-        if arguments in dispatcher.overloads:
-            return dispatcher.overloads[arguments].entry_point
-        folder, name = kernel_folder(), _file_name(dispatcher, arguments)
-        if _load(dispatcher, arguments, folder, name):
-            return dispatcher.overloads[arguments].entry_point
-        _announce(kind_of(dispatcher.py_func.__module__), folder.trouble)
-        with folder.compiling(name):
-            if not _load(dispatcher, arguments, folder, name):
-                _compile_uncollected(dispatcher, compile, signature)
-                packed = linking.pack(dispatcher.overloads[arguments])
-                if packed is not None and dispatcher.py_func.__closure__ is None:
-                    folder.write(name, packed)
+        if arguments not in dispatcher.overloads:
+            load_or_make(_file_name(dispatcher, arguments), kind_of(dispatcher.py_func.__module__), link, make)
         return dispatcher.overloads[arguments].entry_point
 
 
-def _load(dispatcher: Any, arguments: tuple, folder: KernelFolder, name: str) -> bool:
+def load_or_make(name: str, kind: str, link: Callable[[bytes], bool], make: Callable[[], bytes | None]) -> None:
+    """Link what is kept under a name; where nothing is, or what cannot be linked, make it and keep it."""
+    folder = kernel_folder()
+    if _is_linked(folder, name, link):
+        return
+    _announce(kind, folder.trouble)
+    with folder.compiling(name):
+        if not _is_linked(folder, name, link):
+            packed = make()
+            if packed is not None:
+                folder.write(name, packed)
+
+
+def _is_linked(folder: KernelFolder, name: str, link: Callable[[bytes], bool]) -> bool:
     """Take a kernel from disk, if it is there."""
     packed = folder.read(name)
     if packed is None:
         return False
     try:
-        result = linking.link(packed, dispatcher, arguments)
+        return link(packed)
     except Exception:  # whatever makes a whole file useless: compiling helps
         return False
-    if result is not None:
-        dispatcher.add_overload(result)
-    return result is not None
 
 
 def _compile_uncollected(dispatcher: Any, compile: Callable, signature: Any) -> None:
@@ -86,19 +101,19 @@ def _compile_uncollected(dispatcher: Any, compile: Callable, signature: Any) -> 
 def _file_name(dispatcher: Any, arguments: tuple) -> str:
     """A name that another function, another signature, another Python or another processor does not have."""
     function = dispatcher.py_func
-    what = _machine(), function.__module__, function.__qualname__, _describe((function.__code__, *arguments))
+    what = _machine(), function.__module__, function.__qualname__, describe((function.__code__, *arguments))
     short = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
     return f"{short}-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}.kernel"
 
 
-def _describe(item: Any) -> str:
+def describe(item: Any) -> str:
     """Types of Numba's and code as text: the same text where, and only where, they are equal."""
     if isinstance(item, numba.types.Type):
-        return f"{type(item).__name__}<{_describe(item.key)}>"
+        return f"{type(item).__name__}<{describe(item.key)}>"
     if isinstance(item, tuple):
-        return f"({', '.join(_describe(each) for each in item)})"
+        return f"({', '.join(describe(each) for each in item)})"
     if isinstance(item, CodeType):
-        return _describe((item.co_code, item.co_names, item.co_consts))
+        return describe((item.co_code, item.co_names, item.co_consts))
     if isinstance(item, type):
         return f"{item.__module__}.{item.__qualname__}{getattr(item, '_fields', '')}"
     return repr(item)
@@ -106,9 +121,11 @@ def _describe(item: Any) -> str:
 
 @functools.cache
 def _machine() -> tuple:
-    """What machine code depends on besides its source: Python's binary interface and the processor."""
+    """What machine code depends on besides its source: Python's binary interface, the processor, Numba's settings."""
     target = numba.core.registry.cpu_target.target_context
-    return sys.implementation.cache_tag, getattr(sys, "abiflags", ""), target.codegen().magic_tuple()
+    settings: Any = numba.config
+    how = settings.BOUNDSCHECK, settings.OPT, settings.DEBUGINFO_DEFAULT
+    return sys.implementation.cache_tag, getattr(sys, "abiflags", ""), target.codegen().magic_tuple(), how
 
 
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy", "_nrt": False}  # of what is compiled into a kernel

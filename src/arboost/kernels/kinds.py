@@ -5,8 +5,11 @@ KINDS = {
     "approx": "approximate split finding (approx)",
     "categories": "categorical features and monotone constraints",
     "choice": "fewer candidates (min_data_in_leaf, extra_trees)",
+    "device": "training and prediction on a GPU",
     "exact": "exact split finding (exact)",
+    "forests": "random forests and extra trees",
     "linear": "linear models (gblinear)",
+    "linear_leaves": "linear leaves",
     "ordered": "ordered boosting",
     "pages": "training from pages on disk",
     "rank": "ranking",
@@ -23,7 +26,9 @@ KINDS = {
 _KIND_OF_MODULE = {
     "candidates": "exact",
     "exact": "exact",
+    "leaf_fit": "linear_leaves",
     "linear": "linear",
+    "linear_leaves": "linear_leaves",
     "local_proposals": "approx",
     "paged": "pages",
     "paging": "pages",
@@ -37,6 +42,7 @@ _KIND_OF_MODULE = {
     "survival": "survival",
     "symmetric": "symmetric",
     "text": "text",
+    "whole": "forests",
 }
 
 

@@ -10,10 +10,10 @@ from typing import Any
 _GROUPS = {
     "data": ("binning", "bundle", "compressed", "counting", "paging", "statistics", "text"),
     "grow": ("team",),
-    "model": ("candidates", "predict", "shap", "symmetric"),
+    "model": ("candidates", "linear_leaves", "predict", "shap", "symmetric"),
     "round": (
-        "expectile", "gradient", "leaf_quantile", "linear", "metric", "quantize", "rank", "refresh", "sample", "sums",
-        "support", "survival",
+        "expectile", "gradient", "leaf_fit", "leaf_quantile", "linear", "metric", "quantize", "rank", "refresh",
+        "sample", "sums", "support", "survival",
     ),
     "sorted": ("rebin", "sorting", "summary"),
 }  # fmt: skip

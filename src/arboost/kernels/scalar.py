@@ -53,6 +53,21 @@ def leaf_score(g, h, reg):
 
 
 @scalar
+def bounded_weight(g, h, least, largest, smooth, above, reg):
+    """The best weight of a leaf within bounds, drawn to the weight `above` it."""
+    weight = leaf_weight(g, h, reg)
+    if smooth > 0.0 and h >= 0.0:
+        weight = (weight * h + above * smooth) / (h + smooth)
+    return least if weight < least else largest if weight > largest else weight
+
+
+@scalar
+def score_of_weight(g, h, weight, reg):
+    """The loss reduction of a leaf that takes this weight."""
+    return -(2.0 * g * weight + (h + reg[LAMBDA]) * weight * weight) if h > 0.0 else 0.0
+
+
+@scalar
 def mix(x):
     """A 64-bit finaliser (splitmix64): every input bit reaches every output bit."""
     x = uint64(x) + uint64(0x9E3779B97F4A7C15)

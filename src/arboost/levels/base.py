@@ -4,7 +4,8 @@ The loop (tree/grow.py) decides which nodes are opened and which features they m
 has five steps: split (rows to children, once per page), plan (which child is built, which subtracted: from sums over
 all workers), build (histograms, once per page), share (add up the workers' histograms) and find (subtract, search).
 An engine does them in the order and in as few pieces as suits it: in memory all of them are one order to its threads.
-Whatever it does, the tree is the same to the bit.
+Where all nodes of all levels will be opened, it may go on by itself: what it returns are nodes of the level it has come
+to. Whatever it does, the tree is the same to the bit.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,9 @@ class Features(Protocol):
     def write(self, nodes: np.ndarray, ids: np.ndarray, out: np.ndarray) -> None:
         """Masks of the nodes `ids`, one row of `out` each."""
 
+    def drawn(self) -> tuple[int, np.ndarray, int] | None:
+        """(key, features, n) where each node has n of these features, drawn by its number; else None."""
+
     def pass_over(self, nodes: np.ndarray, ids: np.ndarray, useless: np.ndarray) -> None:
         """Remember features, (n, n_features) bool, that cannot part the nodes `ids`: no draw below them has these."""
 
@@ -45,6 +49,7 @@ class TreeKind(NamedTuple):
     counts_rows: bool = False  # children need so many rows
     draws: bool = False  # one candidate of every feature is drawn
     smooths: bool = False  # weights are drawn to those of their parents
+    linear: bool = False  # leaves are fitted to the values of their rows afterwards
 
 
 class Rules(NamedTuple):
@@ -56,6 +61,8 @@ class Rules(NamedTuple):
     least_rows: int = 0  # of a child
     draw_key: int = 0  # seeds the draws of candidates
     path_smooth: float = 0.0  # rows at which a node's own weight counts as much as that of its parent
+    opens_all: bool = False  # whether every node that has a split will be opened, on features that all may use
+    opens_levels: bool = False  # whether every node that has a split will be opened, a level at a time
 
 
 class Finished(NamedTuple):

@@ -14,6 +14,7 @@ from arboost.kernels.dtypes import CANDIDATE, NODE
 from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
 from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
+from arboost.levels.rowsets import rows_by_node
 from arboost.levels.special import grown_bounds, make_bounds
 from arboost.matrix.adapt import RawData
 from arboost.matrix.sorted import SortedPage
@@ -167,13 +168,7 @@ class ExactEngine:
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the rows that the tree has seen, one leaf after the other, ascending in each."""
-        n_nodes, n_leaves = int(self._counts[nodes.NODES]), len(leaves)
-        number = np.full(n_nodes + 1, n_leaves, np.uint16 if n_leaves < 65535 else np.int64)
-        number[leaves] = np.arange(n_leaves)
-        leaf_of_row = number[self._node_of_row]
-        counts = np.bincount(leaf_of_row, minlength=n_leaves + 1)[:n_leaves]
-        leaf_ptr = np.append(0, np.cumsum(counts)).astype(np.int64)
-        return np.argsort(leaf_of_row, kind="stable")[: leaf_ptr[-1]].astype(np.int32), leaf_ptr
+        return rows_by_node(self._node_of_row, leaves)
 
     # ---- arrays ----
 

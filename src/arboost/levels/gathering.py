@@ -6,6 +6,7 @@ boosting").
 """
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from arboost.levels.vectors import VectorGradients
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.store import StoredPages
 from arboost.runtime.context import Context
+from arboost.runtime.device import clear_errors, device, ordinal_of
+
+if TYPE_CHECKING:
+    from arboost.levels.device import DeviceEngine
 
 _ROW_BYTES = 12  # a sampled row's number, twice, and room to part it
 
@@ -97,8 +102,29 @@ class GatheringEngine:
 
 def make_engine(
     ctx: Context, pages: Sequence[BinnedPage], monotone: np.ndarray | None = None, kind: TreeKind = PLAIN_TREES
-) -> HistogramEngine | GatheringEngine:
-    """The engine on histograms for pages of any kind."""
+) -> "HistogramEngine | GatheringEngine | DeviceEngine":
+    """The engine on histograms for pages of any kind, on the device that the context names."""
+    if not ctx.is_on_cpu:
+        ctx = ctx.leave_device(_why_on_cpu(ctx, pages, kind))
+    if not ctx.is_on_cpu:
+        from arboost.levels.device import DeviceEngine
+
+        with clear_errors(ordinal_of(ctx.device)):
+            page = pages[0].unbundled(ctx)
+            free = np.zeros(page.n_features, np.int64)
+            return DeviceEngine(ctx, device(ctx.device), page, free if monotone is None else monotone, kind)
     if isinstance(pages, StoredPages) and len(pages) > 1:
         return GatheringEngine(ctx, pages, monotone, kind)
     return HistogramEngine(ctx, pages, monotone, kind)
+
+
+def _why_on_cpu(ctx: Context, pages: Sequence[BinnedPage], kind: TreeKind) -> str:
+    """What keeps trees on bins from a device; empty: nothing."""
+    reasons = {
+        "data on several pages": len(pages) > 1,
+        "several workers": not ctx.is_alone,
+        "multi_strategy='multi_output_tree'": kind.n_targets > 0,
+        "grow_policy='symmetric'": kind.symmetric,
+        "linear_leaves": kind.linear,
+    }
+    return ", ".join(name for name, holds in reasons.items() if holds)

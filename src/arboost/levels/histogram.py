@@ -15,7 +15,7 @@ from arboost.levels.buffers import HistogramStore
 from arboost.levels.bundled import BundledColumns
 from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import FEWER_ROWS, QuantizedGradients
-from arboost.levels.rowsets import RowSets, join_rows
+from arboost.levels.rowsets import RowSets
 from arboost.levels.special import SpecialSearch
 from arboost.levels.vectors import VectorGradients, VectorSums, weight_arrays
 from arboost.matrix.page import BinnedPage
@@ -74,6 +74,8 @@ class HistogramEngine:
         self._special = SpecialSearch(ctx, first, _free(first, monotone), kind.smooths) if is_special else None
         self._vectors = VectorSums(ctx, first, n_targets) if n_targets else None
         self._symmetric = _symmetric_arrays(ctx, self._store.widest) if kind.symmetric else ()
+        self._columns = _columns_drawn(np.zeros(0, np.int64))
+        self._goes_on = False
         self._choice = arrays.Choice(np.zeros(1, np.uint64), np.zeros(2, np.int64))
         self._chooses = kind.counts_rows or kind.draws
         self._team = Team(ctx.n_threads, level.carry_out if self._one_page else paged.carry_out)
@@ -114,13 +116,23 @@ class HistogramEngine:
         root["depth"] = root["gain"] = 0
         store.reserve(1)
         self._features, self._allowed = features, features.of_tree()
+        is_small = self._ctx.n_threads == 1 or n_rows * self._row_updates < TEAM_UPDATES
+        is_plain = is_small and self._one_page and self._alone and self.worth_more is None
+        self._set_draw(features.drawn() if is_plain else None)
+        is_alike = not features.differ or self._columns.n_chosen[0] > 0
+        self._goes_on = rules.opens_levels and is_plain and is_alike and not self._has_sparse
         self._bind()
         nodes.plan_root(self._extra(), self.nodes, rules.reg, self._plan)
         if not store.counts[nodes.BUILDS]:
             return NO_IDS
-        if n_rows * self._row_updates >= TEAM_UPDATES:
+        if not is_small:
             self._team.start(self._args)
         return self._advance(0, n_rows)
+
+    def _set_draw(self, drawn: tuple[int, np.ndarray, int] | None) -> None:
+        """Have kernels draw the features of nodes, or not."""
+        self._columns = _columns_drawn(*((np.zeros(0, np.int64),) if drawn is None else drawn[1:]))
+        self._columns.key[0] = 0 if drawn is None else drawn[0]
 
     def _sum_root(self, gradients: QuantizedGradients, sampled: np.ndarray | None) -> tuple[int, int]:
         if self._vectors is None:
@@ -158,9 +170,11 @@ class HistogramEngine:
         counts, n_slots = self._store.counts, int(self._store.slot_ptr[-1])
         few_rows = n_rows * self._row_updates < TEAM_UPDATES
         move = level.SPLIT | level.PLAN if n_batch else 0
-        if self._one_page and self._alone and not self._features.differ:
+        if self._one_page and self._alone and (not self._features.differ or self._columns.n_chosen[0]):
             few_slots = max(1, 2 * n_batch) * n_slots < TEAM_SLOTS
-            self._team.order(move | level.BUILD | level.FIND, self._args, few_rows and few_slots)
+            # from the root only: of a level that memory has parted, one part must not run ahead of the others
+            steps = move | level.BUILD | level.FIND | (level.GO_ON if self._goes_on and not n_batch else 0)
+            self._team.order(steps, self._args, few_rows and few_slots)
         else:
             if self._one_page:
                 self._team.order(move | level.BUILD, self._args, few_rows)
@@ -335,10 +349,7 @@ class HistogramEngine:
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the rows that the tree has seen, one leaf after the other, ascending in each."""
-        pieces = self._rowsets.of_nodes(self.nodes, leaves)
-        if self._has_sparse and self._sampled is not None:
-            pieces = [piece[np.isin(piece, self._sampled)] for piece in pieces]
-        return join_rows(pieces)
+        return self._rowsets.leaf_rows(self.nodes, leaves, self._sampled if self._has_sparse else None)
 
     # ---- arrays ----
 
@@ -394,14 +405,20 @@ class HistogramEngine:
         rows = tuple(self._rowsets.arrays(len(self._batch)))
         self._plan = store.plan(self._limits, self._evals)
         search = (
-            self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch, self._symmetric,
-            tuple(self._choice) if self._chooses else (),
+            self._batch, self._opened, self._allowed, self._rules.reg, self._best, *store.scratch,
+            tuple(self._columns), self._symmetric, tuple(self._choice) if self._chooses else (),
         )  # fmt: skip
         of_level = (rows, self._gradients.arrays, self._plan, store.arrays, search, self._extra())
         runs = () if self._one_page else (tuple(self._runs),)
         self._args = ((self._page, self.nodes, *of_level, *runs),)
         if self._team.stop():
             self._team.start(self._args)
+
+
+def _columns_drawn(features: np.ndarray, n: int = 0) -> arrays.Columns:
+    """What the kernels call columns, the key still to be written; n = 0: nothing is drawn."""
+    draws = np.empty((2, len(features)), np.float64)
+    return arrays.Columns(np.zeros(1, np.uint64), features, np.array([n], np.int64), draws)
 
 
 def _symmetric_arrays(ctx: Context, widest: int) -> tuple:

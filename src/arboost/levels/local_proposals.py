@@ -17,7 +17,7 @@ from arboost.levels.base import NO_IDS, Features, Finished, Rules, Walk
 from arboost.levels.exact import walk_others
 from arboost.levels.finish import finish_nodes
 from arboost.levels.quantize import QuantizedGradients
-from arboost.levels.rowsets import RowSets, join_rows
+from arboost.levels.rowsets import RowSets
 from arboost.levels.special import grown_bounds, make_bounds
 from arboost.matrix.adapt import RawData
 from arboost.matrix.cuts import bounds_of_values
@@ -195,7 +195,7 @@ class LocalProposalsEngine:
 
     def leaf_rows(self, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows, leaf_ptr): the rows that the tree has seen, one leaf after the other, ascending in each."""
-        return join_rows(self._rowsets.of_nodes(self.nodes, leaves))
+        return self._rowsets.leaf_rows(self.nodes, leaves)
 
     # ---- arrays ----
 

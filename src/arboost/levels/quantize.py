@@ -8,6 +8,7 @@ typical ones would lose their digits, or a hessian is negative, each gets an int
 from dataclasses import dataclass, replace
 from math import frexp, isfinite, ldexp
 from struct import pack, unpack
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,10 @@ RANGE_BITS = 7  # 1/128 of what fits (1024 quanta, 5e-4). Else fewer rows are ad
 FEWER_ROWS = 1024  # so that gradients may be 8 times as wide; or each gets a plane of its own, which is slower;
 SMALL_RANGE_BITS = 4  # fewer rows than PACKED_ROWS can afford that, so for them 1/16
 PLANE_BITS = 40
+NOT_FINITE = (
+    "The objective gave a gradient or hessian that is NaN or infinite. Check labels, weights, base_margin and, for a "
+    "custom objective, its result; a smaller learning_rate or max_delta_step may help."
+)
 _GRAIN = 65_536
 _NO_ROWS = np.zeros(0, np.int32)
 
@@ -73,26 +78,70 @@ class QuantizedGradients:
         return int(g), int(h)
 
 
+class GradientRows(Protocol):
+    """Float32 gradients and hessians of the rows of this process, wherever they are."""
+
+    n: int
+
+    def bits(self) -> list[int]:
+        """(max |g|, max |h|, max of |h|'s complement, any h < 0), on the floats' bits."""
+
+    def pack(self, scales: list[float], shift: int) -> tuple[Any, list[int]]:
+        """Both in one int64: a plane, and (digits of g, of h, sum of g, of h) in quanta."""
+
+    def scale(self, g_scale: float, h_scale: float) -> Any:
+        """One int64 each: two planes."""
+
+    def make(self, planes: Any, packings: np.ndarray, *units: Any) -> QuantizedGradients:
+        """Planes as the gradients of a tree."""
+
+
+class HostRows:
+    """Gradients in the memory of the host; `room` (n,) int64 may lend memory for a plane."""
+
+    def __init__(self, ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray | None = None):
+        self._ctx, self._g, self._h, self.n = ctx, g, h, len(g)
+        self._room = np.empty(self.n, np.int64) if room is None else room
+
+    def bits(self) -> list[int]:
+        bits = self._g.view(np.uint32), self._h.view(np.uint32)
+        parts = self._ctx.run_ranges(self.n, _GRAIN, ops.gradient_bits, *bits)
+        return [max(values) for values in zip(*parts, strict=True)]
+
+    def pack(self, scales: list[float], shift: int) -> tuple[np.ndarray, list[int]]:
+        args = self._g, self._h, np.array(scales), shift, self._room
+        parts = self._ctx.run_ranges(self.n, _GRAIN, ops.pack_gradients, *args)
+        return self._room[None, :], [sum(terms) for terms in zip(*parts, strict=True)]
+
+    def scale(self, g_scale: float, h_scale: float) -> np.ndarray:
+        planes = np.empty((2, self.n), np.int64)
+        for x, scale, plane in zip((self._g, self._h), (g_scale, h_scale), planes, strict=True):
+            self._ctx.run_ranges(self.n, _GRAIN, ops.scale_plane, x, scale, plane)
+        return planes
+
+    def make(self, planes: np.ndarray, packings: np.ndarray, *units: Any) -> QuantizedGradients:
+        return QuantizedGradients(planes, packings, *units)
+
+
 def quantize(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray | None = None) -> QuantizedGradients:
     """Integers for float32 gradients g and hessians h of all rows; `room` (n,) int64 may lend memory for them."""
-    n = len(g)
-    room = np.empty(n, np.int64) if room is None else room
-    bits = ctx.run_ranges(n, _GRAIN, ops.gradient_bits, g.view(np.uint32), h.view(np.uint32))
+    return quantize_rows(ctx, HostRows(ctx, g, h, room))
+
+
+def quantize_rows(ctx: Context, rows: GradientRows) -> QuantizedGradients:
+    """Integers for the gradients of all workers' rows."""
     # min |h| comes as the maximum of its complement, so that one all-reduce serves all four
-    found = ctx.comm.allreduce_max(np.array([max(values) for values in zip(*bits, strict=True)], np.int64)).tolist()
+    found = ctx.comm.allreduce_max(np.array(rows.bits(), np.int64)).tolist()
     max_g, max_h, min_h = (_float_of_bits(b) for b in (found[0], found[1], ~found[2] & 0x7FFFFFFF))
     if not (isfinite(max_g) and isfinite(max_h)):
-        raise XGBoostError(
-            "The objective gave a gradient or hessian that is NaN or infinite. Check labels, weights, base_margin "
-            "and, for a custom objective, its result; a smaller learning_rate or max_delta_step may help."
-        )
-    n_total = int(ctx.comm.allreduce_sum(np.array([n], np.int64))[0])
+        raise XGBoostError(NOT_FINITE)
+    n_total = int(ctx.comm.allreduce_sum(np.array([rows.n], np.int64))[0])
     if not found[3]:
         for n_block in (PACKED_ROWS, FEWER_ROWS) if n_total > PACKED_ROWS else (n_total,):
-            packed = _pack(ctx, g, h, n_total, n_block, max_g, max_h, min_h, room)
+            packed = _pack(ctx, rows, n_total, n_block, max_g, max_h, min_h)
             if packed is not None:
                 return packed
-    return _planes(ctx, g, h, n_total, max_g, max_h)
+    return _planes(rows, n_total, max_g, max_h)
 
 
 def _float_of_bits(bits: int) -> float:
@@ -107,17 +156,9 @@ def _scale(largest: float, limit_bits: int) -> float:
 
 
 def _pack(
-    ctx: Context,
-    g: np.ndarray,
-    h: np.ndarray,
-    n_total: int,
-    n_block: int,
-    max_g: float,
-    max_h: float,
-    min_h: float,
-    values: np.ndarray,
+    ctx: Context, rows: GradientRows, n_total: int, n_block: int, max_g: float, max_h: float, min_h: float
 ) -> QuantizedGradients | None:
-    """Both in one int64 (values, OUT) that n_block rows may share, or None if that would cost digits that matter."""
+    """Both in one int64 that n_block rows may share, or None if that would cost digits that matter."""
     block_bits = n_block.bit_length()
     if min_h == max_h:  # equal hessians (squared error without weights) need one quantum each
         shift = block_bits + 1
@@ -133,23 +174,19 @@ def _pack(
     if n_block < PACKED_ROWS <= n_total:
         spare += PACKED_ROWS.bit_length() - block_bits  # the same number of quanta, out of more that fit
     need_g, need_h = (2 ** max(0, min(FINE_BITS, bits - spare)) for bits in (g_bits, h_bits))
-    scales = np.array([g_scale, h_scale, 4 * need_g, 4 * need_h])
-    parts = ctx.run_ranges(len(g), _GRAIN, ops.pack_gradients, g, h, scales, shift, values)
-    sums = ctx.comm.allreduce_sum(np.array([sum(terms) for terms in zip(*parts, strict=True)], np.int64)).tolist()
+    planes, own = rows.pack([g_scale, h_scale, 4 * need_g, 4 * need_h], shift)
+    sums = ctx.comm.allreduce_sum(np.array(own, np.int64)).tolist()
     fine_h = min_h == max_h or sums[1] >= need_h * n_total
     if not (fine_h and sums[0] >= need_g * n_total):
         return None
     packing = np.array([[shift, 0, n_block]], np.int64)
     is_count = min_h == max_h > 0.0
-    return QuantizedGradients(values[None, :], packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]), is_count)
+    return rows.make(planes, packing, 1.0 / g_scale, h_unit, (sums[2], sums[3]), is_count)
 
 
-def _planes(ctx: Context, g: np.ndarray, h: np.ndarray, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:
+def _planes(rows: GradientRows, n_total: int, max_g: float, max_h: float) -> QuantizedGradients:
     """One int64 each: n_total values of PLANE_BITS bits cannot overflow 63."""
     bits = min(PLANE_BITS, 62 - n_total.bit_length())
-    planes = np.empty((2, len(g)), np.int64)
-    scales = [_scale(max_g, bits), _scale(max_h, bits)]
-    for x, scale, plane in zip((g, h), scales, planes, strict=True):
-        ctx.run_ranges(len(x), _GRAIN, ops.scale_plane, x, scale, plane)
+    g_scale, h_scale = _scale(max_g, bits), _scale(max_h, bits)
     packings = np.array([[0, i, max(n_total, 1)] for i in range(2)], np.int64)
-    return QuantizedGradients(planes, packings, 1.0 / scales[0], 1.0 / scales[1])
+    return rows.make(rows.scale(g_scale, h_scale), packings, 1.0 / g_scale, 1.0 / h_scale)

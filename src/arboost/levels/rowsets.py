@@ -1,8 +1,10 @@
-"""Which rows are in which node: one permutation of row ids, each node a range of it.
+"""Which rows are in which node: one permutation of row ids, each node a range of it (`RowSets`), or every row's node.
 
 Until the first split the ids are 0, 1, 2, ... and are not written down at all (`in_order`). Partitions are stable, so
 the ids of a node ascend.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,12 +48,16 @@ class RowSets:
             self._arrays = self._arrays._replace(n_left=self._n_left)
         return self._arrays
 
-    def of_nodes(self, records: np.ndarray, ids: np.ndarray) -> list[np.ndarray]:
-        """The rows of each of these nodes."""
-        starts, stops = records["start"][ids].tolist(), records["stop"][ids].tolist()
-        if self.in_order:
-            return [np.arange(a, b, dtype=np.int32) for a, b in zip(starts, stops, strict=True)]
-        return [self.ids[a:b] for a, b in zip(starts, stops, strict=True)]
+    def leaf_rows(
+        self, records: np.ndarray, leaves: np.ndarray, sampled: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(rows, leaf_ptr): the rows of each leaf, one after the other; of `sampled`, where others went along."""
+        spans = zip(records["start"][leaves].tolist(), records["stop"][leaves].tolist(), strict=True)
+        ids = np.arange(len(self.ids), dtype=np.int32) if self.in_order else self.ids
+        pieces = [ids[start:stop] for start, stop in spans]
+        if sampled is not None:
+            pieces = [piece[np.isin(piece, sampled)] for piece in pieces]
+        return np.concatenate([ids[:0], *pieces]), _ends([len(piece) for piece in pieces])
 
     def add_leaf_weights(
         self, records: np.ndarray, leaves: np.ndarray, weights: np.ndarray, margin: np.ndarray, target: int
@@ -75,7 +81,17 @@ class RowSets:
         self._ctx.run_ranges(nodes.count_rows(records, batch), _GRAIN, partition.add_split_weights, *args)
 
 
-def join_rows(pieces: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, leaf_ptr) of the rows of leaves, one after the other."""
-    rows = np.concatenate(pieces) if pieces else np.zeros(0, np.int32)
-    return rows, np.append(0, np.cumsum([len(piece) for piece in pieces])).astype(np.int64)
+def rows_by_node(node_of_row: np.ndarray, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same from the leaf that every row is in, -1 for none; `leaves` ascend, and no other node has rows."""
+    n_leaves = len(leaves)
+    number = np.full(
+        leaves[-1] + 2, n_leaves, np.uint16 if n_leaves < 65535 else np.int64
+    )  # the last one is that of -1
+    number[leaves] = np.arange(n_leaves)
+    leaf_of_row = number[node_of_row]
+    leaf_ptr = _ends(np.bincount(leaf_of_row, minlength=n_leaves + 1)[:n_leaves])
+    return np.argsort(leaf_of_row, kind="stable")[: leaf_ptr[-1]].astype(np.int32), leaf_ptr
+
+
+def _ends(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    return np.append(0, np.cumsum(counts)).astype(np.int64)

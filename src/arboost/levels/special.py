@@ -45,6 +45,7 @@ class SpecialSearch:
         self._bounds.in_force[0] = monotone.any() or smooths
         weights, orders = np.empty((ctx.n_threads, widest), np.float32), np.empty((ctx.n_threads, 2, widest), np.int64)
         self._scratch = (weights, orders)
+        self._arrays = self._bundle()
 
     def set_limits(self, max_cat_to_onehot: int, max_cat_threshold: int) -> None:
         """Take the limits of the search for sets of categories."""
@@ -59,8 +60,23 @@ class SpecialSearch:
         if n_nodes > len(self._sets.is_set):
             self._sets = arrays.Sets(*(_grown(old, n_nodes) for old in self._sets))
             self._bounds = grown_bounds(self._bounds, n_nodes)
+            self._arrays = self._bundle()
+        return self._arrays
+
+    def _bundle(self) -> tuple:
         fields = (*self._of_features, self._is_category, self._limits, self._sets, self._bounds, *self._scratch)
-        return arrays.plain(arrays.Special(*fields))
+        found: tuple = arrays.plain(arrays.Special(*fields))
+        return found
+
+    def take(self, nodes: np.ndarray, spans: np.ndarray, bits: np.ndarray) -> None:
+        """Take over what a device has found of a tree's nodes: (n, 3) least, largest and own weights, sets."""
+        self.arrays(len(nodes))
+        n = len(nodes)
+        if self._bounds.in_force[0]:
+            self._bounds.least[:n], self._bounds.largest[:n], self._bounds.outputs[:n] = spans[:n].T
+        self._sets.is_set[:n] = self._is_category[nodes["feature"]] & (nodes["left"] >= 0)
+        if self._sets.is_set.any():
+            self._sets.bits[:n] = bits[:n]
 
     def sets(self, left: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(nodes, bits): the nodes that are split by a set, and their sets; left < 0 at leaves."""

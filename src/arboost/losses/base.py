@@ -42,6 +42,8 @@ class Loss:
 
     name: ClassVar[str]
     config_group: ClassVar[str | None] = None  # where model files keep the parameters
+    # (margin, out, start, stop): entries of predictions from margins; None: they are the margins
+    link: ClassVar[Any] = None
 
     @property
     def default_metric(self) -> str:
@@ -156,7 +158,7 @@ class Loss:
 
     def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
         """Predictions (n_rows, n_outputs) from margins; may be the margins themselves."""
-        return margin
+        return margin if self.link is None else map_vector(ctx, self.link, margin)
 
     def eval_transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
         """What metrics are given."""

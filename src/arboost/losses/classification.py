@@ -15,7 +15,6 @@ from arboost.losses.base import (
     Loss,
     check_base_score,
     check_finite,
-    map_vector,
     register,
     weigh,
 )
@@ -45,6 +44,7 @@ class LogisticRegression(_LabelInUnitInterval):
 
     name = "reg:logistic"
     default_metric = "rmse"
+    link = staticmethod(gradient.transform_sigmoid)
 
     def to_margin(self, base_score: np.ndarray) -> np.ndarray:
         p = check_base_score(base_score)
@@ -54,9 +54,6 @@ class LogisticRegression(_LabelInUnitInterval):
         odds_against = np.float32(1.0) / p - np.float32(1.0)
         # rounded to float32, libm's last bit is gone
         return np.array([-math.log(odds) for odds in odds_against.tolist()], np.float32)
-
-    def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
-        return map_vector(ctx, gradient.transform_sigmoid, margin)
 
 
 @register
@@ -85,9 +82,7 @@ class BinaryHinge(ElementwiseLoss):
     name = "binary:hinge"
     default_metric = "error"
     kernel = staticmethod(gradient.hinge)
-
-    def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
-        return (margin > 0.0).astype(np.float32)
+    link = staticmethod(gradient.transform_step)
 
 
 @dataclass(frozen=True)

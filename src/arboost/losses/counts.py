@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from arboost.kernels.ops import gradient
-from arboost.losses.base import SERIAL, ElementwiseLoss, Loss, check_base_score, map_vector, mean_base_score, register
+from arboost.losses.base import ElementwiseLoss, Loss, check_base_score, mean_base_score, register
 from arboost.losses.regression import WeightedPositives
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -17,15 +17,14 @@ from arboost.runtime.errors import XGBoostError
 class _LogLink:
     """Output scale e**margin. A mean of 0 is legal and has the margin -inf."""
 
+    link = staticmethod(gradient.transform_exp)
+
     def to_margin(self, base_score: np.ndarray) -> np.ndarray:
         base_score = check_base_score(base_score)
         if (base_score < 0.0).any():
             raise XGBoostError(f"base_score must not be negative for a log link, found {base_score.min():g}.")
         # rounded to float32, libm's last bit is gone
         return np.array([math.log(b) if b > 0.0 else -math.inf for b in base_score.tolist()], np.float32)
-
-    def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:
-        return map_vector(ctx, gradient.transform_exp, margin)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class _QuantileLeaves(ElementwiseLoss):
         y, m = column(label, target), column(margin, target)
         if lacks_labels(label):
             rows, leaf_ptr = _labelled(y, rows, leaf_ptr)
-        return _quantiles(ctx, self._alpha(target), rows, leaf_ptr, y, m, weight)
+        return _quantiles(ctx, self.alpha_of(target), rows, leaf_ptr, y, m, weight)
 
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The quantile of the labels themselves."""
@@ -67,7 +67,7 @@ class _QuantileLeaves(ElementwiseLoss):
         scores = [self.leaf_values(ctx, k, _IDENTITY, leaf_ptr, label, zero, weight) for k in range(n_targets)]
         return np.concatenate(scores)
 
-    def _alpha(self, target: int) -> float:
+    def alpha_of(self, target: int) -> float:
         """The quantile of this target."""
         raise NotImplementedError  # absolute and quantile error each have their own
 
@@ -124,7 +124,7 @@ class AbsoluteError(_QuantileLeaves):
     leaf_alphas = (0.5,)
     kernel = staticmethod(gradient.absolute_error)
 
-    def _alpha(self, target: int) -> float:
+    def alpha_of(self, target: int) -> float:
         return 0.5
 
 
@@ -169,7 +169,7 @@ class QuantileError(_QuantileLeaves):
     def kernel_args(self, target: int) -> tuple[Any, ...]:
         return (np.float32(self.quantile_alpha[target]),)
 
-    def _alpha(self, target: int) -> float:
+    def alpha_of(self, target: int) -> float:
         return self.quantile_alpha[target]
 
     def transform(self, margin: np.ndarray, ctx: Context = SERIAL) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from arboost.kernels import rank_formulas as entries
 from arboost.kernels.ops import rank as kernels
 from arboost.losses.base import Loss, check_finite, column, register
 from arboost.matrix import groups
@@ -30,7 +31,7 @@ _PAIRS = 101  # what a draw is for, beside those of runtime/rng.py
 
 
 @dataclass(frozen=True)
-class _Plan:
+class RankPlan:
     """What depends on labels and groups alone, kept from round to round."""
 
     label: np.ndarray
@@ -47,7 +48,7 @@ class _State:
     """What a loss carries from round to round: the positions' bias and the plan of the last matrix."""
 
     bias: np.ndarray | None = None  # (2, n_positions) float32: of the higher (ti+) and the lower document (tj-)
-    plan: _Plan | None = None
+    plan: RankPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class LambdaRank(Loss):
     def gradient_of(
         self, ctx: Context, key: int, margin: np.ndarray, info: MetaInfo, g: np.ndarray, h: np.ndarray
     ) -> None:
-        plan = self._plan(ctx, info)
+        plan = self.plan(ctx, info)
         n_groups, n_rows = len(plan.group_ptr) - 1, len(plan.label)
         bias = self._bias(ctx, plan.group_ptr)
         cost = np.empty((2, n_rows if bias.shape[1] else 0))
@@ -143,24 +144,29 @@ class LambdaRank(Loss):
         grain = groups.group_grain(n_groups, n_rows)
         for run in plan.runs:
             chosen = _groups_of(plan.group_ptr, run.start, run.stop)
-            args = (*head, self._settings(key, run.offset), bias, g[0], h[0], cost)
+            args = (*head, self.settings(key, run.offset), bias, g[0], h[0], cost)
             ctx.run_ranges(len(chosen), grain, _lambda_gradients, chosen.start, args)
         if bias.shape[1]:
             self._learn_bias(ctx, plan, cost)
 
-    def _settings(self, key: int, first_row: int) -> np.ndarray:
-        settings = np.empty(kernels.N_SETTINGS, np.int64)
-        settings[kernels.KIND] = self.kind
-        settings[kernels.N_PAIRS] = self.n_pairs
-        settings[kernels.AT_RANDOM] = not self.is_topk
-        settings[kernels.BY_DISTANCE] = self.lambdarank_score_normalization
-        settings[kernels.NORMALISE] = self.lambdarank_normalization
-        settings[kernels.EXP_GAIN] = self.ndcg_exp_gain
-        settings[kernels.FIRST_ROW] = first_row
-        settings.view(np.uint64)[kernels.KEY] = rng.make_key(key, _PAIRS)
+    def settings(self, key: int, first_row: int) -> np.ndarray:
+        """What kernels are told, for a round's key and rows that begin with this one among those of all workers."""
+        settings = np.empty(entries.N_SETTINGS, np.int64)
+        settings[entries.KIND] = self.kind
+        settings[entries.N_PAIRS] = self.n_pairs
+        settings[entries.AT_RANDOM] = not self.is_topk
+        settings[entries.BY_DISTANCE] = self.lambdarank_score_normalization
+        settings[entries.NORMALISE] = self.lambdarank_normalization
+        settings[entries.EXP_GAIN] = self.ndcg_exp_gain
+        settings[entries.FIRST_ROW] = first_row
+        settings.view(np.uint64)[entries.KEY] = self.pair_key(key)
         return settings
 
-    def _plan(self, ctx: Context, info: MetaInfo) -> _Plan:
+    def pair_key(self, key: int) -> int:
+        """What partners are drawn with in the round of this key."""
+        return rng.make_key(key, _PAIRS)
+
+    def plan(self, ctx: Context, info: MetaInfo) -> RankPlan:
         """The plan for this matrix: made anew where its labels, groups or weights are others."""
         label, ptr, plan = info.label, info.group_ptr, self.state.plan
         assert label is not None and ptr is not None
@@ -171,11 +177,11 @@ class LambdaRank(Loss):
             discount = groups.discounts(ctx, ptr, _NOT_SET)
             per_group = np.zeros((2, n_groups))
             per_group[0] = _mean_one(ctx, n_groups, info.weight)
-            if self.kind == kernels.NDCG:
+            if self.kind == entries.NDCG:
                 top = self.n_pairs if self.is_topk else _NOT_SET
                 per_group[1] = groups.inverse_ideal_dcg(ctx, label, ptr, discount, top, self.ndcg_exp_gain)
             runs = locate(ctx.comm, len(label), info.runs)
-            plan = self.state.plan = _Plan(label, ptr, info.weight, per_group, discount, runs, ctx.comm)
+            plan = self.state.plan = RankPlan(label, ptr, info.weight, per_group, discount, runs, ctx.comm)
         return plan
 
     # ---- position bias ----
@@ -189,7 +195,7 @@ class LambdaRank(Loss):
             known = self.state.bias = np.ones((2, n), np.float32)
         return known.astype(np.float64)
 
-    def _learn_bias(self, ctx: Context, plan: _Plan, cost: np.ndarray) -> None:
+    def _learn_bias(self, ctx: Context, plan: RankPlan, cost: np.ndarray) -> None:
         """The bias of the next round: the loss at each position over that at the first."""
         assert self.state.bias is not None
         bias = self.state.bias.copy()
@@ -284,7 +290,7 @@ class RankNdcg(LambdaRank):
     """A pair weighs what swapping it would change of the normalised discounted cumulative gain."""
 
     name = "rank:ndcg"
-    kind = kernels.NDCG
+    kind = entries.NDCG
     metric = "ndcg"
 
     def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
@@ -298,7 +304,7 @@ class RankMap(LambdaRank):
     """A pair weighs what swapping it would change of the average precision; labels are 0 or 1."""
 
     name = "rank:map"
-    kind = kernels.MAP
+    kind = entries.MAP
     metric = "map"
 
     def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
@@ -312,5 +318,5 @@ class RankPairwise(LambdaRank):
     """Every pair weighs the same; labels are any numbers, of which only the order counts."""
 
     name = "rank:pairwise"
-    kind = kernels.PAIRWISE
+    kind = entries.PAIRWISE
     metric = "ndcg"

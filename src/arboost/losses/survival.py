@@ -103,7 +103,7 @@ class AcceleratedFailureTime(_LogLink, Loss):
     def gradient_of(
         self, ctx: Context, key: int, margin: np.ndarray, info: MetaInfo, g: np.ndarray, h: np.ndarray
     ) -> None:
-        args = (margin.reshape(-1), *bounds_of(info, self.name), *self._noise(), g[0], h[0])
+        args = (margin.reshape(-1), *bounds_of(info, self.name), *self.noise(), g[0], h[0])
         ctx.run_ranges(info.n_rows, GRAIN, survival.aft_gradient, *args)
         weight = info.row_weight()
         if weight is not None:
@@ -120,7 +120,8 @@ class AcceleratedFailureTime(_LogLink, Loss):
         """Metrics are given the margins, as in XGBoost."""
         return margin
 
-    def _noise(self) -> tuple[int, float]:
+    def noise(self) -> tuple[int, float]:
+        """What kernels are told of it: the distribution and its scale."""
         return survival.DISTRIBUTIONS[self.aft_loss_distribution], self.aft_loss_distribution_scale
 
     def config(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -23,6 +23,9 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
 from arboost.runtime.pool import run_ranges, run_tasks, split_range
+
+if TYPE_CHECKING:
+    from arboost.kernels.gpu.device import Device
 
 CHUNK_VALUES = 1 << 21  # values in a conversion buffer: 8 MiB
 _BLOCK_VALUES = 1 << 16  # values converted at a time, so that the strided writes stay in cache
@@ -69,11 +72,16 @@ class RawData(ABC):
         self.n_threads = 1  # for conversion
         self._n_present: np.ndarray | None = None
         self._small: np.ndarray | None = None  # all values, where they fit one chunk
+        self.sent: weakref.ReferenceType | None = None  # a copy on a device: `matrix/device.py`
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, values) with values float32 C-ordered (m, n_features), NaN = missing."""
         for first_row, values, _ in self.tiles(0, self.n_features, rows):
             yield first_row, values
+
+    def chunks_for(self, ctx: Context) -> Iterator[tuple[int, Any]]:
+        """`chunks`, but one array of the context's device where the values lie there."""
+        return self.chunks()
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         """(first_row, values, column): chunks of rows in which features first..stop begin at values[:, column].
@@ -90,6 +98,12 @@ class RawData(ABC):
         for first_row in range(0, self.n_rows, step):
             values = buffer[: min(step, self.n_rows - first_row)]
             yield first_row, self._convert(values, first_row, first), 0
+
+    def values_on(self, device: "Device") -> Any:
+        """All values on a device, float32, NaN = missing."""
+        values = device.empty((self.n_rows, self.n_features), np.float32)
+        device.staging.send_rows(lambda out, first_row: self._convert(out, first_row, 0), values)
+        return values
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> "RawData":
@@ -273,7 +287,7 @@ class SparseData(RawData):
         starts
             Where the values of each begin.
         rows
-            OUT: the row of every value, int32, ascending in each feature. Not written if it has only one item.
+            OUT: the row of every value, int32, ascending in each feature; empty where nobody wants them.
         values
             OUT: the values, float32.
         """
@@ -289,9 +303,6 @@ class SparseData(RawData):
         places = starts + np.cumsum(counts, axis=0)
         moves = [(*entries, part, rows, values, *span) for part, span in zip(places, spans, strict=True)]
         run_tasks(self.n_threads, binning.sort_entries, moves)
-        if len(rows) == len(values) == 1:  # the only entry: its row is wanted, or nobody looks at it
-            entry = np.flatnonzero((number[self.indices] >= 0) & ~np.isnan(self.values))[:1]
-            rows[: len(entry)] = np.searchsorted(self.row_ptr, entry, side="right") - 1
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         is_whole = (first, stop) == (0, self.n_features)
@@ -389,14 +400,14 @@ def _from_numpy(data: Any, missing: float) -> RawData:
         return _from_records(data, missing)
     array = np.asarray(data)
     if array.ndim != 2:
-        raise XGBoostError(_shape_message(array.shape))
+        raise XGBoostError(shape_message(array.shape))
     if np.ma.isMaskedArray(data) and np.ma.getmask(data) is not np.ma.nomask:
         values = _numbers(np.asarray(data.filled(0)), "data") if array.dtype.kind == "O" else _numbers(array, "data")
         return MaskedData(np.ma.masked_array(values, np.ma.getmask(data), copy=False), missing)
     return DenseData(_numbers(array, "data"), missing)
 
 
-def _shape_message(shape: tuple[int, ...]) -> str:
+def shape_message(shape: tuple[int, ...]) -> str:
     hint = " Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one row." if len(shape) == 1 else ""
     return (
         f"Please reshape the input data into 2-dimensional matrix (rows, features); it has shape {tuple(shape)}.{hint}"
@@ -473,7 +484,7 @@ def _from_array_like(data: Any, missing: float) -> RawData:
 
 def _from_sparse(data: Any, missing: float) -> RawData:
     if len(data.shape) != 2:
-        raise XGBoostError(_shape_message(data.shape))
+        raise XGBoostError(shape_message(data.shape))
     if data.dtype.kind not in "biuf":
         advice = _ADVICE.get(data.dtype.kind, "pass int, float or bool values")
         raise XGBoostError(f"dtype {data.dtype} of the sparse matrix is not supported: {advice}.")
@@ -492,6 +503,18 @@ def _from_frame(data: Any, missing: float) -> RawData:
     return frames.read_frame(data, missing)
 
 
+def _is_on_device(data: Any) -> bool:
+    from arboost.matrix import on_device  # which builds on this module
+
+    return on_device.is_on_device(data)
+
+
+def _from_device(data: Any, missing: float) -> RawData:
+    from arboost.matrix import on_device
+
+    return on_device.read_device_array(data, missing)
+
+
 register(
     lambda data: any(hasattr(data, name) for name in ("__array__", "__array_interface__", "__dlpack__")),
     _from_array_like,
@@ -499,5 +522,6 @@ register(
 register(lambda data: isinstance(data, (list, tuple)), _from_sequence)
 register(lambda data: isinstance(data, np.ndarray), _from_numpy)
 register(_is_frame, _from_frame)
+register(_is_on_device, _from_device)
 register(scipy.sparse.issparse, _from_sparse)
 register(lambda data: isinstance(data, RawData), lambda data, missing: data)

@@ -16,6 +16,7 @@ import numpy as np
 
 from arboost.kernels.ops import counting
 from arboost.matrix.adapt import FeatureSource, RawData, SparseData
+from arboost.matrix.on_device import values_on
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -132,7 +133,10 @@ def cut_at_weights(
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
     n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
     shares = _Shares.of(ctx, raw)
-    if shares.can_sort:
+    picked = _pick_on_device(ctx, raw, weights, n_bins, feature_types)
+    if picked is not None:
+        picks = [picked]
+    elif shares.can_sort:
         lengths = _lengths(ctx, raw, weights)
         tiles = _tiles(raw.n_features, shares, max_bin, lengths)
         picks = [_pick_by_sorting(ctx, raw, weights, n_bins, lengths, *tile) for tile in tiles]
@@ -321,7 +325,7 @@ def _values_of_sparse(
     ptr = np.append(0, np.cumsum(np.where(is_single, 1, raw.scan(ctx)[first:stop])))
     values = np.empty(ptr[-1], np.float32)
     values[ptr[:-1][is_single]] = values_of_keys(raw.key_range(ctx)[0, first:stop][is_single])
-    rows = np.zeros(1 if len(weights) == 1 else len(values), np.int32)
+    rows = np.zeros(0 if len(weights) == 1 else len(values), np.int32)
     several = np.flatnonzero(~is_single)
     if len(several):
         raw.gather(first + several, ptr[several], rows, values)
@@ -368,6 +372,20 @@ def _pick_by_counting(
             counts = _count_deeper(ctx, source, weights, (first, stop), features, slots, deep_slots, picked.n_slots)
             deep_slots = _pick(ctx, picked, counts, features, 8)
             del counts
+    return picked
+
+
+def _pick_on_device(
+    ctx: Context, raw: RawData, weights: np.ndarray, n_bins: np.ndarray, feature_types: list[str] | None
+) -> _Picked | None:
+    """Picks by counting on the context's device; None where the CPU has to."""
+    values = values_on(ctx, raw, feature_types)
+    if values is None:
+        return None
+    found, picked = values.pick(weights, n_bins), _Picked(n_bins)
+    width = found.bases.shape[1]
+    picked.bases[:, :width], picked.prefixes[:, :width] = found.bases, found.prefixes
+    picked.n_slots, picked.totals, picked.all_kept = found.n_slots, found.totals, found.all_kept
     return picked
 
 

@@ -25,6 +25,7 @@ from arboost.matrix.frames import get_categories
 from arboost.matrix.iterator import DataIter, batches_of, read_batches
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.needs import bytes_of_row
+from arboost.matrix.on_device import DeviceData, values_on
 from arboost.matrix.page import BinnedPage, make_binned
 from arboost.matrix.room import Room
 from arboost.matrix.sorted import SortedPage, make_sorted
@@ -58,7 +59,7 @@ class DMatrix:
     data
         NumPy array of any real dtype, nested list, data frame (pandas, polars, pyarrow or anything with Arrow's or the
         interchange protocol), or SciPy sparse matrix, whose absent entries are missing values. Also structured arrays
-        (fields are features), masked arrays (masked is missing), tensors in main memory, a `DataIter`, which is read
+        (fields are features), masked arrays (masked is missing), tensors (also on a GPU), a `DataIter`, which is read
         anew at every use (bins go to disk if it has a `cache_prefix`), and the path of a local file: Parquet, CSV (with
         a header: feature names), libsvm or what `save_binary` wrote, told by its suffix or first bytes or given as in
         "train.txt?format=csv&label_column=0".
@@ -156,7 +157,7 @@ class DMatrix:
             raw = recode(raw, wanted)
             if raw.categories is not None and not wanted.empty():
                 raw.categories = wanted  # also where the data has the first of them only, and its codes stay
-        self._begin(raw, ctx)
+        self._begin(raw, replace(ctx, device=raw.device_name) if isinstance(raw, DeviceData) else ctx)
         if self._room is not None and self._room.wants_disk and not isinstance(self, BinsOnly):
             self._cache = self._room.cache
         self.is_frame = raw.is_frame and feature_names is None
@@ -185,7 +186,7 @@ class DMatrix:
         self._bins: BinnedPage | StoredPages | None = None  # of a matrix that keeps no `raw`
         self._cache = None
         # What is made on demand is put in place whole: threads that train on one matrix may make it side by side.
-        self._page_of_kind: tuple[tuple[int, bool, bool, Comm], BinnedPage] | None = None
+        self._page_of_kind: tuple[tuple[int, bool, bool, str, Comm], BinnedPage] | None = None
         self._stored: tuple[tuple[int, Comm], StoredPages] | None = None
         self._cuts: tuple[tuple[int, Comm], Cuts] | None = None
         self._sorted: SortedPage | None = None
@@ -198,6 +199,10 @@ class DMatrix:
         source = self._bins if self.raw is None else self.raw
         assert source is not None
         return source.chunks(rows)
+
+    def chunks_for(self, ctx: Context) -> Iterator[tuple[int, Any]]:
+        """`chunks`, but one array of the context's device where the values lie there."""
+        return self.chunks() if self.raw is None else self.raw.chunks_for(ctx)
 
     def binned(self, ctx: Context, max_bin: int, enable_bundle: bool = False, keep_sparse: bool = False) -> BinnedPage:
         """The data as bins, made on the first call and kept until another kind of page is asked for or a weight is set.
@@ -213,13 +218,15 @@ class DMatrix:
         keep_sparse
             Whether features of sparse data that have few entries are kept by these.
         """
-        kind, kept = (max_bin, enable_bundle, keep_sparse, ctx.comm), self._page_of_kind
+        kind, kept = (max_bin, enable_bundle, keep_sparse, ctx.device, ctx.comm), self._page_of_kind
         if kept is not None and kept[0] == kind:
             return kept[1]
         assert self.raw is not None
+        sent = values_on(ctx, self.raw, self.feature_types)  # once, for cuts and bins
         cuts = self._cuts_for(ctx, max_bin)
         kept = self._page_of_kind = None  # before the next one takes its memory
         page = make_binned(ctx, self.raw, cuts, enable_bundle, keep_sparse)
+        del sent
         self._page_of_kind = (kind, page)
         return page
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from arboost.matrix import frames
+from arboost.matrix import frames, on_device
 from arboost.runtime.comm import Runs
 from arboost.runtime.errors import XGBoostError
 
@@ -238,7 +238,9 @@ def _strings(values: Any, what: str) -> list[str] | None:
 
 def _array(data: Any, name: str) -> np.ndarray:
     """A NumPy array of numbers from an array, list, tuple, data frame, series or anything with `__array__`."""
-    if frames.is_frame(data):
+    if on_device.is_on_device(data):
+        array = on_device.host_copy(data)
+    elif frames.is_frame(data):
         array = frames.frame_to_array(data, name)
     elif isinstance(data, (list, tuple)) or hasattr(data, "__array__"):
         array = np.asarray(data)

@@ -18,6 +18,7 @@ from arboost.matrix import bundles as bundling
 from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, SparseData, even_spans
 from arboost.matrix.bundles import Bundles, Meets, SparseBins, StoredBins
 from arboost.matrix.cuts import Cuts, keys_of_values
+from arboost.matrix.on_device import values_on
 from arboost.runtime.context import Context
 
 _ROW_GRAIN = 4096
@@ -188,6 +189,9 @@ def make_binned(
     cuts, dtype = _fit_bins(ctx, raw, cuts)
     if isinstance(raw, SparseData):
         return _bin_sparse(ctx, raw, cuts, dtype, enable_bundle, bundling.MIN_SHARE if keep_sparse else 0.0)
+    values = values_on(ctx, raw, ["c"] if cuts.is_categorical.any() else None)
+    if values is not None:
+        return values.bins(cuts, dtype)
     search = _search_table(ctx, cuts, raw.n_rows)
     if enable_bundle and not raw.is_streamed and raw.n_rows * raw.n_features >= bundling.MIN_CELLS:
         page = _bin_bundled(ctx, raw, cuts, dtype, search)
@@ -202,8 +206,9 @@ def _fit_bins(ctx: Context, raw: RawData, cuts: Cuts) -> tuple[Cuts, np.dtype]:
     """The cuts, with what is missing in the data too, and the type that its bins need on all workers."""
     is_missing = ctx.comm.allreduce_max((raw.scan(ctx) < raw.n_rows).astype(np.int64)) > 0
     cuts = replace(cuts, has_missing=cuts.has_missing | is_missing)
-    # The missing code must not be a bin of a feature that has missing values.
-    is_small = int((cuts.n_bins + cuts.has_missing).max(initial=0)) <= 256
+    # The missing code must not be a bin of a feature that has missing values; nor a category: a split by a set sends
+    # missing values to a side of their own, whether or not there are any.
+    is_small = int((cuts.n_bins + (cuts.has_missing | cuts.is_categorical)).max(initial=0)) <= 256
     return cuts, np.dtype(np.uint8 if is_small else np.uint16)
 
 

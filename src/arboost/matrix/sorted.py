@@ -37,7 +37,7 @@ def make_sorted(ctx: Context, raw: RawData) -> SortedPage:
     rows, values = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     source = raw.by_feature()
     # sparse columns bring their row ids; in a dense one the position is the row
-    ids = np.arange(raw.n_rows, dtype=np.int32) if isinstance(raw, SparseData) else np.zeros(1, np.int32)
+    ids = np.arange(raw.n_rows, dtype=np.int32) if isinstance(raw, SparseData) else np.zeros(0, np.int32)
     for first, stop in _tiles(ctx, raw, ptr):
         _sort_tile(ctx, source, ids, ptr[first : stop + 1], rows, values, first, stop)
     return SortedPage(ptr, rows, values, raw.n_rows)
@@ -62,8 +62,6 @@ def _sort_tile(
 ) -> None:  # fmt: skip
     """Sort features first..stop into rows and values; every thread has scratch memory for the longest of them."""
     column_ptr, entries, entry_rows = source.feature_values(ctx, first, stop, ids)
-    if len(ids) > 1 and len(entry_rows) == 1:  # a single entry: one id would mean that rows are 0, 1, 2, ...
-        entry_rows = np.repeat(entry_rows, 2)
     n_threads = min(ctx.n_threads, stop - first)
     longest = int(np.diff(ptr).max(initial=1))
     spans = _even_spans(np.diff(ptr), n_threads)

@@ -1,17 +1,19 @@
 """Areas under the ROC and the precision-recall curve, binary and one class against the rest.
 
-Weights become integers, so equal predictions may be summed in any order; the steps of the curve are then added in
-the order of the predictions. A set with one class only has no curve: NaN, with a warning, as in XGBoost. Workers give
-each other all predictions, labels and weights, 12 bytes a row, and each finds the same area.
+Weights become integers, so equal predictions may be summed in any order; the steps of the curve are summed exactly. A
+set with one class only has no curve: NaN, with a warning, as in XGBoost. Workers give each other all predictions,
+labels and weights, 12 bytes a row, and each finds the same area.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from arboost.kernels.ops import metric as kernels
-from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
+from arboost.matrix.meta import MetaInfo
+from arboost.metrics.base import CurveSum, Metric, as_float32, flatten_targets, plain_label, register, require_label
 from arboost.metrics.multiclass import class_arrays
 from arboost.runtime import settings, sums
 from arboost.runtime.comm import gather_rows
@@ -22,6 +24,7 @@ from arboost.runtime.errors import XGBoostError
 @dataclass(frozen=True)
 class _AreaUnderCurve(Metric):
     maximize = True
+    steps: ClassVar[Any]  # (ranked, positive, negative, scale, acc, start, stop): adds up the steps of the curve
 
     @property
     def blank_value(self) -> float:
@@ -51,17 +54,18 @@ class _AreaUnderCurve(Metric):
     def _evaluate_binary(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
         if label.min() < 0.0 or label.max() > 1.0:
             raise XGBoostError(f"{self.name}: label must be in [0, 1] for binary classification.")
-        whole = bool(((label == 0.0) | (label == 1.0)).all())
-        if weight is None and whole:
-            positive = label.astype(np.int64)
-            negative = 1 - positive
-        else:
-            w = np.ones(len(label), np.float32) if weight is None else weight
-            mass, _ = sums.fixed_point_weights(ctx, len(label), w)
-            share = np.rint(label.astype(np.float64) * mass).astype(np.int64)
-            positive = np.where(label == 1.0, mass, np.minimum(share, mass))
-            negative = mass - positive
-        return self._area(pred, positive, negative)[0]
+        return self._area(pred, *_masses(ctx, label, weight))[0]
+
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> CurveSum | None:
+        label, weight = plain_label(info, info.n_rows), info.row_weight()
+        if label is None or n_outputs != 1 or info.group_ptr is not None or label.min() < 0.0 or label.max() > 1.0:
+            return None
+        positive, negative = _masses(ctx, label, weight)
+        n_pos, n_neg = int(positive.sum()), int(negative.sum())
+        if n_pos <= 0 or n_neg <= 0:
+            return None
+        scale, largest = self._scales(n_pos, n_neg)
+        return CurveSum(self.steps, positive, negative, scale, largest, lambda total: total / largest)
 
     def _evaluate_classes(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None) -> float:
         """The mean over classes of each against the rest."""
@@ -85,11 +89,25 @@ class _AreaUnderCurve(Metric):
         n_positive, n_negative = int(positive.sum()), int(negative.sum())
         if n_positive <= 0 or n_negative <= 0:
             return math.nan, n_positive
-        return self._curve(kernels.rank_rows(pred), positive, negative, n_positive, n_negative), n_positive
+        scale, largest = self._scales(n_positive, n_negative)
+        total = sums.sum_of(self.steps, kernels.rank_rows(pred), positive, negative, scale)
+        return total / largest, n_positive
 
-    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
-        """The normalised area for ranked rows and their integer weights."""
+    def _scales(self, n_positive: int, n_negative: int) -> tuple[float, float]:
+        """What steps are scaled by, and what their sum is divided by, which is more than each adds."""
         raise NotImplementedError
+
+
+def _masses(ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Integer weights of the rows as positive and as negative ones."""
+    if weight is None and bool(((label == 0.0) | (label == 1.0)).all()):
+        positive = label.astype(np.int64)
+        return positive, 1 - positive
+    w = np.ones(len(label), np.float32) if weight is None else weight
+    mass, _ = sums.fixed_point_weights(ctx, len(label), w)
+    share = np.rint(label.astype(np.float64) * mass).astype(np.int64)
+    positive = np.where(label == 1.0, mass, np.minimum(share, mass))
+    return positive, mass - positive
 
 
 @register
@@ -98,11 +116,11 @@ class AreaUnderRoc(_AreaUnderCurve):
     """Probability that a positive row is ranked above a negative one; classes count by their weight."""
 
     base_name = "auc"
+    steps = staticmethod(kernels.roc_area)
 
-    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
-        area = np.empty(1)
-        kernels.roc_area(ranked, positive, negative, area, 0, len(ranked))
-        return float(area[0]) / (float(n_pos) * float(n_neg))
+    def _scales(self, n_positive: int, n_negative: int) -> tuple[float, float]:
+        whole = float(n_positive) * float(n_negative)
+        return whole, whole
 
     def _average(self, areas: np.ndarray, masses: np.ndarray) -> float:
         return float(math.fsum(areas * masses) / math.fsum(masses))
@@ -114,11 +132,10 @@ class AreaUnderPrecisionRecall(_AreaUnderCurve):
     """Precision averaged over recall; classes count equally."""
 
     base_name = "aucpr"
+    steps = staticmethod(kernels.precision_recall_area)
 
-    def _curve(self, ranked: np.ndarray, positive: np.ndarray, negative: np.ndarray, n_pos: int, n_neg: int) -> float:
-        area = np.empty(1)
-        kernels.precision_recall_area(ranked, positive, negative, n_pos, area, 0, len(ranked))
-        return float(area[0])
+    def _scales(self, n_positive: int, n_negative: int) -> tuple[float, float]:
+        return float(n_positive), 1.0
 
     def _average(self, areas: np.ndarray, masses: np.ndarray) -> float:
         return math.fsum(areas) / len(areas)

@@ -4,8 +4,9 @@ Predictions are the loss's `eval_transform` of the margins: (n_rows,), (n_rows, 
 """
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,27 @@ from arboost.matrix.meta import MetaInfo
 from arboost.params.resolve import LearnerParams
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+
+
+class RowSum(NamedTuple):
+    """A metric as an exact sum over the entries of its predictions, row by row, weighted."""
+
+    values: Any  # what an entry (of a class metric a row) adds: a function of `ops.metric`, which says it by its name
+    label: np.ndarray  # (m,) float32: each is that of so many entries, which lie side by side
+    weight: np.ndarray | None  # (n_rows,) float32, or None for 1; the same
+    arguments: tuple[float, ...]  # of `values`; several: one for each column of the predictions
+    finish: Callable[[float], float]  # the metric from the sum
+
+
+class CurveSum(NamedTuple):
+    """A metric as an exact sum over the steps of a curve, which takes the rows by falling prediction."""
+
+    steps: Any  # what adds them up: a kernel of `ops.metric`, which says it by its name
+    positive: np.ndarray  # (n_rows,) int64 weights
+    negative: np.ndarray
+    scale: float  # of the steps
+    largest: float  # no step adds more
+    finish: Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -68,6 +90,13 @@ class Metric:
             raise XGBoostError("Evaluation needs labels: pass label= to the DMatrix that is evaluated.")
         return self.evaluate(ctx, pred, info.label, info.row_weight())
 
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | CurveSum | None:
+        """The metric of a matrix as one exact sum, for who has its predictions elsewhere and adds it up there.
+
+        None: it is no such sum, or not of this matrix; then `evaluate_info` gives it, or says what is wrong.
+        """
+        return None
+
 
 MetricClass = TypeVar("MetricClass", bound=type[Metric])
 METRICS: dict[str, type[Metric]] = {}
@@ -106,6 +135,14 @@ def require_label(label: np.ndarray | None, name: str) -> np.ndarray:
     if label is None:
         raise XGBoostError(f"label set cannot be empty: {name} needs labels.")
     return as_float32(label)
+
+
+def plain_label(info: MetaInfo, n_entries: int) -> np.ndarray | None:
+    """The labels in one row, where there are so many and none is missing."""
+    label = info.label
+    if label is None or label.size != n_entries or info.n_rows == 0 or (label.ndim == 2 and np.isnan(label).any()):
+        return None
+    return as_float32(label).reshape(-1)
 
 
 def flatten_targets(

@@ -1,6 +1,7 @@
 """Metrics that are weighted means over rows (and targets): squared, absolute and log errors, likelihoods."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from arboost.kernels.ops import expectile
 from arboost.kernels.ops import metric as rows
-from arboost.metrics.base import Metric, as_float32, flatten_targets, register, require_label
+from arboost.matrix.meta import MetaInfo
+from arboost.metrics.base import Metric, RowSum, as_float32, flatten_targets, plain_label, register, require_label
 from arboost.params.resolve import LearnerParams
 from arboost.runtime import sums
 from arboost.runtime.context import Context
@@ -43,12 +45,25 @@ class MeanMetric(Metric):
             return math.nan  # not one label: nothing is known
         return self.finish(mean_over_rows(ctx, label.size, weight, self.row_values, pred, label, *self.arguments()))
 
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
+        label = plain_label(info, info.n_rows * n_outputs)
+        if label is None:
+            return None
+        mean = mean_from_sum(ctx, label.size, _spread(info.row_weight(), label))
+        return RowSum(
+            self.row_values, label, info.row_weight(), self.arguments(), lambda total: self.finish(mean(total))
+        )
+
 
 def mean_over_rows(ctx: Context, n: int, weight: np.ndarray | None, row_values: Any, *args: Any) -> float:
     """The weighted mean of what `row_values` gives; the sum, as in XGBoost, where the weights sum to 0."""
-    total = sums.sum_rows(ctx, n, weight, row_values, *args)
+    return mean_from_sum(ctx, n, weight)(sums.sum_rows(ctx, n, weight, row_values, *args))
+
+
+def mean_from_sum(ctx: Context, n: int, weight: np.ndarray | None) -> Callable[[float], float]:
+    """How the weighted mean follows from a weighted sum."""
     total_weight = sums.sum_weights(ctx, n, weight)
-    return total / total_weight if total_weight != 0.0 else total
+    return lambda total: total / total_weight if total_weight != 0.0 else total
 
 
 def _spread(weight: np.ndarray | None, label: np.ndarray) -> np.ndarray | None:
@@ -208,6 +223,9 @@ class QuantileError(Metric):
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
         return _mean_over_alphas(self.name, self.quantile_alpha, rows.pinball, ctx, pred, label, weight)
 
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
+        return _sum_over_alphas(self.quantile_alpha, rows.pinball, ctx, info, n_outputs)
+
 
 @register
 @dataclass(frozen=True)
@@ -226,6 +244,9 @@ class ExpectileError(Metric):
 
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
         return _mean_over_alphas(self.name, self.expectile_alpha, expectile.asymmetric_square, ctx, pred, label, weight)
+
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
+        return _sum_over_alphas(self.expectile_alpha, expectile.asymmetric_square, ctx, info, n_outputs)
 
 
 def _mean_over_alphas(
@@ -249,6 +270,19 @@ def _mean_over_alphas(
     alpha = np.tile(np.array(alphas, np.float64), label.size)
     args = (pred.reshape(-1), flat_label, alpha)
     return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), row_values, *args)
+
+
+def _sum_over_alphas(
+    alphas: tuple[float, ...], row_values: Any, ctx: Context, info: MetaInfo, n_outputs: int
+) -> RowSum | None:
+    """The same as a sum, where every row has one label."""
+    label = plain_label(info, info.n_rows)
+    if label is None or n_outputs != len(alphas):
+        return None
+    weight = info.row_weight()
+    spread = None if weight is None else np.repeat(weight, n_outputs)
+    finish = mean_from_sum(ctx, label.size * n_outputs, spread)
+    return RowSum(row_values, label, weight, alphas, finish)
 
 
 def _number(text: str, what: str) -> float:

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from arboost.kernels.ops import metric as rows
-from arboost.metrics.base import Metric, as_float32, register, require_label
-from arboost.metrics.elementwise import mean_over_rows
+from arboost.matrix.meta import MetaInfo
+from arboost.metrics.base import Metric, RowSum, as_float32, plain_label, register, require_label
+from arboost.metrics.elementwise import mean_from_sum, mean_over_rows
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
@@ -21,6 +22,13 @@ class ClassMetric(Metric):
     def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
         pred, label = class_arrays(pred, require_label(label, self.name), self.name)
         return mean_over_rows(ctx, len(label), weight, self.row_values, pred, label)
+
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
+        label = plain_label(info, info.n_rows)
+        if label is None or label.min() < 0 or label.max() >= n_outputs:
+            return None
+        weight = info.row_weight()
+        return RowSum(self.row_values, label, weight, (), mean_from_sum(ctx, len(label), weight))
 
 
 def class_arrays(pred: np.ndarray, label: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
@@ -127,6 +128,16 @@ def _checked_type(feature_type: str) -> str:
     return feature_type
 
 
+class Term(NamedTuple):
+    """One feature's part of a linear leaf: weight * (x - mean), x kept within low and high."""
+
+    feature: int
+    weight: float
+    mean: float
+    low: float
+    high: float
+
+
 class TreeView:
     """A tree with Python scalars, the names of its features, and the children of its tests in XGBoost's words."""
 
@@ -139,12 +150,16 @@ class TreeView:
         self.vectors = tree.vectors.tolist()
         self.gain = tree.gain.tolist()
         self.cover = tree.cover.tolist()
+        self.terms: dict[int, list[Term]] = {}
+        for node, *term in tree.terms.tolist():
+            self.terms.setdefault(node, []).append(Term(*term))
         runs = zip(tree.categories_segments.tolist(), tree.categories_sizes.tolist(), strict=True)
         lists = [tree.categories[start : start + size].tolist() for start, size in runs]
         self.categories = dict(zip(tree.categories_nodes.tolist(), lists, strict=True))
         self._names = names
         self._types = types
-        needed = 1 + max((f for f, child in zip(self.feature, self.left, strict=True) if child != -1), default=-1)
+        used = [f for f, child in zip(self.feature, self.left, strict=True) if child != -1]
+        needed = 1 + max([*used, *tree.terms["feature"].tolist()], default=-1)
         for what, values in (("names", names), ("types", types)):
             if values is not None and len(values) < needed:
                 raise XGBoostError(f"{len(values)} feature {what} for a tree that uses feature {needed - 1}")
@@ -159,14 +174,29 @@ class TreeView:
         words = [format_number(weight) for weight in self.vectors[node]]
         return f"[{', '.join(words if len(words) <= 3 else [*words[:2], '...', words[-1]])}]"
 
+    def linear(self, node: int) -> str:
+        """What a linear leaf adds to its weight: `0.5*(f0[1,3]-2)`, where f0 is kept within 1 and 3."""
+        parts = []
+        for term in self.terms.get(node, ()):
+            low, high, weight = map(format_number, (term.low, term.high, term.weight))
+            mean = f"{'+' if term.mean < 0 else '-'}{format_number(abs(term.mean))}"
+            parts.append(f"{'' if term.weight < 0 else '+'}{weight}*({self.name_of(term.feature)}[{low},{high}]{mean})")
+        return "".join(parts)
+
     def feature_name(self, node: int) -> str:
         """The name of the feature that the node tests, as the user gave it."""
-        feature = self.feature[node]
+        return self._name_of(self.feature[node])
+
+    def _name_of(self, feature: int) -> str:
         return f"f{feature}" if self._names is None else self._names[feature]
+
+    def name_of(self, feature: int) -> str:
+        """The name of a feature as it is printed: escaped."""
+        return self._name_of(feature).translate(_ESCAPES)
 
     def name(self, node: int) -> str:
         """The same as it is printed: escaped."""
-        return self.feature_name(node).translate(_ESCAPES)
+        return self.name_of(self.feature[node])
 
     def type(self, node: int) -> str:
         """The kind of the node's test, which must fit the type of its feature."""
@@ -237,7 +267,8 @@ def _dump_text(view: TreeView, with_stats: bool) -> str:
             continue
         if view.is_leaf(node):
             stats = f",cover={format_number(view.cover[node])}" if with_stats else ""
-            lines.append(f"{depth * chr(9)}{node}:leaf={view.leaf(node)}{stats}\n")
+            linear = f",linear={view.linear(node)}" if node in view.terms else ""
+            lines.append(f"{depth * chr(9)}{node}:leaf={view.leaf(node)}{linear}{stats}\n")
             continue
         yes, no = view.yes_no(node)
         indicator = view.type(node) == "i"
@@ -266,6 +297,7 @@ def _dump_json(view: TreeView, with_stats: bool) -> str:
             weights = view.vectors[node] if view.vectors else [view.threshold[node]]
             weight = ", ".join(map(_json_number, weights))
             weight = f"[{weight}]" if view.vectors else weight
+            weight += _json_terms(view, node)
             parts.append(f'{{ "nodeid": {node}, "leaf": {weight} {stats}}}')
             first_child = False
             continue
@@ -275,6 +307,18 @@ def _dump_json(view: TreeView, with_stats: bool) -> str:
         parts.append(', "children": [')
         first_child = True
     return "".join(parts)
+
+
+def _json_terms(view: TreeView, node: int) -> str:
+    """The terms of a linear leaf, an object each."""
+    if node not in view.terms:
+        return ""
+    terms = [
+        f'{{"feature": "{view.name_of(term.feature)}", "weight": {format_number(term.weight)}, '
+        f'"mean": {format_number(term.mean)}, "low": {format_number(term.low)}, "high": {format_number(term.high)}}}'
+        for term in view.terms[node]
+    ]
+    return f', "linear": [{", ".join(terms)}]'
 
 
 def _json_split(view: TreeView, node: int, depth: int) -> str:
@@ -346,7 +390,8 @@ def _dump_dot(view: TreeView, with_stats: bool, options: _DotOptions) -> str:
             continue
         if view.is_leaf(node):
             stats = f"\ncover={format_number(view.cover[node])}" if with_stats else ""
-            label = f"leaf={view.leaf(node)}{stats}"
+            linear = f"\n{view.linear(node)}" if node in view.terms else ""
+            label = f"leaf={view.leaf(node)}{linear}{stats}"
             blocks.append(f'\n    {node} [ label="{label}" {options.leaf_params}]\n')
             continue
         stats = ""

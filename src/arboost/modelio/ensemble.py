@@ -42,6 +42,8 @@ class Ensemble:
 
     def __post_init__(self) -> None:
         """Exports have one weight a leaf: a tree with vectors is written once for every target."""
+        if any(tree.is_linear for tree in self.trees):
+            raise XGBoostError("This export knows leaves of one number: a model with linear_leaves cannot be had so.")
         if any(tree.has_vectors for tree in self.trees):
             pairs = [p for t, i in zip(self.trees, self.tree_info, strict=True) for p in t.per_target(i)]
             object.__setattr__(self, "trees", [tree for tree, _ in pairs])
@@ -59,7 +61,7 @@ class Ensemble:
         `sorted` puts the margins in the order of `ranks`; of `expectiles` each is a positive step above the one before.
         """
         loss = self.loss
-        if loss is None or type(loss).transform is Loss.transform:
+        if loss is None or (loss.link is None and type(loss).transform is Loss.transform):
             return "identity"
         if isinstance(loss, QuantileError | ExpectileError):
             changes = isinstance(loss, ExpectileError) or loss.quantile_crossing != "allow"

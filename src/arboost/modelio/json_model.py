@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from arboost.modelio.json_text import DoubleRoundingError, is_midpoint, nearest_float32, print_floats
+from arboost.modelio.linear_leaves import LINEAR_BOOSTER, check_announced, read_terms, write_terms
 from arboost.modelio.schema import (
     BOOSTERS,
     CATEGORY_DTYPES,
@@ -184,6 +185,10 @@ def from_dict(doc: Any) -> SavedModel:
         statistics = _read_statistics(booster.child("target_statistics"))
         booster = booster.child("gradient_booster")
         name = booster.text("name")
+    is_linear = name == LINEAR_BOOSTER
+    if is_linear:
+        booster = booster.child("gradient_booster")
+        name = booster.text("name")
     if name not in BOOSTERS:
         fail(booster.path("name"), f"the booster {name[:40]!r} is none of {', '.join(BOOSTERS)}")
     tree_weights = booster.floats("weight_drop").tolist() if name == "dart" else []
@@ -199,6 +204,7 @@ def from_dict(doc: Any) -> SavedModel:
     num_parallel_tree = 1
     if name != "gblinear":
         trees, num_parallel_tree = _read_trees(forest)
+        check_announced(trees, is_linear, forest.path("trees"))
         tree_info = forest.ints("tree_info", np.int32).tolist()
         tree_weights = tree_weights[: len(trees)]  # a model that XGBoost has updated holds those of the old trees too
     model = SavedModel(
@@ -373,6 +379,7 @@ def _read_tree(fields: _Fields) -> Tree:
         categories_segments=fields.ints("categories_segments", np.int64, np.zeros(0, np.int64)),
         categories_sizes=fields.ints("categories_sizes", np.int64, np.zeros(0, np.int64)),
         vectors=vectors,
+        terms=read_terms(fields),
     )
     n_deleted = _count_deleted(tree)
     if param.param("num_deleted", lower=0, default=n_deleted) != n_deleted:
@@ -474,8 +481,11 @@ def to_dict(model: SavedModel) -> dict[str, Any]:
 
 
 def _write_booster(model: SavedModel) -> dict[str, Any]:
-    """The booster, inside one of a name of our own where its features come from statistics: XGBoost refuses it."""
+    """The booster, inside one of a name of our own if it has what XGBoost has not, and so refuses: linear leaves, or
+    features that come from statistics."""
     booster = _write_own_booster(model)
+    if any(tree.is_linear for tree in model.trees):
+        booster = {"gradient_booster": booster, "name": LINEAR_BOOSTER}
     if model.statistics is None:
         return booster
     statistics = {**model.statistics, "cats": _write_cats(model.statistics["cats"] or None)}
@@ -560,6 +570,7 @@ def _write_tree(tree: Tree, tree_id: int) -> dict[str, Any]:
         "id": tree_id,
         **extra,
         "left_children": tree.left.astype(np.int32),
+        **write_terms(tree),
         "loss_changes": _finite(tree.gain),
         "parents": parent.astype(np.int32),
         "right_children": right.astype(np.int32),

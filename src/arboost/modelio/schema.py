@@ -130,6 +130,8 @@ def _check_tree_weights(model: SavedModel) -> None:
         fail(path, "a weight that is not a finite number")
     if wanted and any(tree.has_vectors for tree in model.trees):
         fail(f"{MODEL_PATH}.trees", "a dart model has no trees with vectors in their leaves")
+    if wanted and any(tree.is_linear for tree in model.trees):
+        fail(f"{MODEL_PATH}.trees", "a dart model has no trees with linear leaves")
 
 
 def _check_linear(model: SavedModel) -> None:
@@ -248,6 +250,8 @@ def check_tree(tree: Tree, n_features: int, path: str = "tree", n_targets: int |
     _check_links(tree, is_leaf, path)
     _check_nodes(tree, is_leaf, n_features, path)
     _check_categories(tree, path)
+    if tree.is_linear:
+        _check_terms(tree, is_leaf, n_features, f"{path}.linear_leaves")
 
 
 def _check_weights(tree: Tree, n_targets: int | None, path: str) -> None:
@@ -319,6 +323,30 @@ def _check_nodes(tree: Tree, is_leaf: np.ndarray, n_features: int, path: str) ->
         fail(f"{path}.split_conditions", f"node {node} holds {tree.threshold[node]}, not a usable number")
     if np.any(tree.default_left > 1):
         fail(f"{path}.default_left", f"node {_first(tree.default_left > 1)} is neither 0 nor 1")
+
+
+def _check_terms(tree: Tree, is_leaf: np.ndarray, n_features: int, path: str) -> None:
+    """Terms belong to leaves, in their order; each of a leaf's has a feature of its own, and finite numbers."""
+    terms, node = tree.terms, tree.terms["node"].astype(np.int64)
+    if tree.has_vectors:
+        fail(path, "a leaf with weights for several targets cannot be linear")
+    outside = (node < 0) | (node >= tree.n_nodes)
+    outside |= ~is_leaf[np.where(outside, 0, node)]
+    if np.any(outside):
+        fail(f"{path}.node", f"term {_first(outside)} belongs to {node[_first(outside)]}, which is no leaf")
+    if np.any(node[1:] < node[:-1]):
+        fail(f"{path}.node", "the terms must be in the order of their leaves")
+    outside = (terms["feature"] < 0) | (terms["feature"] >= n_features)
+    if np.any(outside):
+        found = terms["feature"][_first(outside)]
+        fail(f"{path}.feature", f"term {_first(outside)} has feature {found}, outside 0..{n_features - 1}")
+    if len(np.unique(terms[["node", "feature"]])) != len(terms):
+        fail(f"{path}.feature", "a leaf has two terms of one feature")
+    for name in ("weight", "mean", "low", "high"):
+        if not np.all(np.isfinite(terms[name])):
+            fail(f"{path}.{name}", "a value that is not a finite number")
+    if np.any(terms["low"] > terms["high"]):
+        fail(f"{path}.high", f"term {_first(terms['low'] > terms['high'])} has a low above its high")
 
 
 def _check_categories(tree: Tree, path: str) -> None:

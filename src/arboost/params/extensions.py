@@ -46,6 +46,23 @@ EXTENSIONS = (
         lower=0,
     ),
     Param(
+        "linear_leaves",
+        bool,
+        False,
+        "Whether leaves are linear in the numerical features on their paths: for smooth targets. A row that lacks one "
+        "of them gets the leaf's constant. LightGBM's `linear_tree`; XGBoost has no such parameter, and is refused "
+        "models with linear leaves.",
+        aliases=("linear_tree",),
+    ),
+    Param(
+        "linear_lambda",
+        float,
+        100.0,
+        "With `linear_leaves`: L2 penalty on the weights in a leaf, of features scaled to variance 1: a leaf of so "
+        "many rows has half of its slopes. LightGBM's, where it is 0 and nothing is scaled; not in XGBoost.",
+        lower=0,
+    ),
+    Param(
         "cat_strategy",
         str,
         "auto",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from arboost.params.spec import closest
 from arboost.params.table import ALIASES, HINTS, LINEAR_UPDATERS, PARAMS, REMOVED, TREE_GROWERS, TREE_MODIFIERS
 from arboost.runtime import settings
+from arboost.runtime.device import ordinal_of, why_not
 from arboost.runtime.errors import XGBoostError
 
 ParamsLike = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
@@ -32,6 +33,8 @@ class TreeParams(NamedTuple):
     min_data_in_leaf: int
     extra_trees: bool
     path_smooth: float
+    linear_leaves: bool
+    linear_lambda: float
     reg_lambda: float
     reg_alpha: float
     max_delta_step: float
@@ -202,9 +205,11 @@ def resolve(params: ParamsLike, warn: bool = True) -> Resolved:
         if name in PARAMS and name not in unused
     }
     if given.get("device", "cpu") != "cpu":
-        if warn and given.get("verbosity", 1) > 0:
-            settings.warn(f"Device is changed from {given['device']} to CPU: this version of arboost uses no GPU.")
-        given["device"] = "cpu"
+        reason = why_not(ordinal_of(given["device"]))
+        if reason:
+            if warn and given.get("verbosity", 1) > 0:
+                settings.warn(f"Device is changed from {given['device']} to CPU: {reason}.")
+            given["device"] = "cpu"
     resolved = _freeze(given, unknown, unused)
     if unknown or unused or conflicts:
         _report(resolved, [spelled[name] for name in (*unknown, *unused)], conflicts, warn)

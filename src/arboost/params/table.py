@@ -57,7 +57,7 @@ _GENERAL = (
         "device",
         str,
         "cpu",
-        "Where training and prediction run. No GPU is used in this version: a warning, and the CPU.",
+        "Where training runs: 'cuda' is an NVIDIA GPU (`pip install 'arboost[cuda]'`): the same model to the byte.",
         choices=("cpu", "cuda", "cuda:<ordinal>", "gpu", "gpu:<ordinal>"),
         complaint="Invalid argument for `device`",
         group="general",

@@ -1,19 +1,29 @@
 """All trees of a model in one set of arrays, laid out for the walk (`ops.predict`)."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from arboost.kernels.dtypes import PACKED_TREE
 from arboost.kernels.ops import predict as ops
 from arboost.kernels.ops import symmetric as symmetric_ops
+from arboost.matrix.dmatrix import DMatrix
+from arboost.predict.linear_leaves import LinearLeaves
 from arboost.predict.shap import Explainer, pack_bitsets
 from arboost.runtime.context import Context
+from arboost.runtime.device import device_of
+from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
+
+if TYPE_CHECKING:
+    from arboost.predict.device import DeviceForest
 
 MAX_PERFECT_DEPTH = 10  # deeper trees would mostly repeat leaves
 _ROW_GRAIN = 512
+_LEAVES_AT_A_TIME = 32_768  # of rows times trees, where leaves are found before their values: a cache holds them
+_DEVICE_WORK = 20_000_000  # node visits that are worth sending rows to a device
+_DEVICE_VISITS = 64  # of a row: fewer take less time than sending it
 _SMALL_WORK = 200_000  # node visits below which a second thread is not worth waking
 
 
@@ -26,7 +36,10 @@ class Forest:
         self._sources, self._targets = trees, targets
         self._explainer: Explainer | None = None
         self._leaf_vectors: np.ndarray | None = None
-        depths = [tree.depth() for tree in trees]
+        self._linear = LinearLeaves(trees, targets) if any(tree.is_linear for tree in trees) else None
+        self._device_forest: DeviceForest | None = None
+        shapes = [_shape_of(tree) for tree in trees]
+        depths = [depth for depth, _ in shapes]
         node = leaf = 0
         for record, tree, depth, target in zip(self.trees, trees, depths, targets, strict=True):
             perfect = depth <= MAX_PERFECT_DEPTH and (1 << depth) <= 8 * tree.n_nodes
@@ -49,9 +62,9 @@ class Forest:
             self._pack_bitsets(trees)
         if any(tree.has_vectors for tree in trees):
             self._pack_vectors(trees)
-        self._pack_conditions(trees)
+        self._pack_conditions(trees, [asking for _, asking in shapes])
 
-    def _pack_conditions(self, trees: list[Tree]) -> None:
+    def _pack_conditions(self, trees: list[Tree], asking: list[np.ndarray | None]) -> None:
         """Where all trees are symmetric: the condition of every level at its leftmost place in the heap.
 
         A leaf may stand above that place, and is repeated below itself: there the condition changes nothing.
@@ -59,17 +72,13 @@ class Forest:
         self._is_symmetric = False
         if self._has_categories or self._leaf_vectors is not None or not self.trees["depth"].max(initial=0) > 1:
             return  # a forest of stumps needs no kernel of its own
-        found = []
-        for tree, depth in zip(trees, self.trees["depth"].tolist(), strict=True):
-            conditions = level_conditions(tree) if depth >= 0 else None
-            if conditions is None:
-                return
-            found.append(conditions)
-        for node, conditions in zip(self.trees["node"].tolist(), found, strict=True):
-            for k, i in enumerate(conditions):
-                place = node + (1 << k) - 1
-                self._feature[place], self._threshold[place] = i.feature, i.threshold
-                self._default_left[place] = i.default_left
+        if any(nodes is None for nodes in asking) or self.trees["depth"].min() < 0:
+            return
+        for node, tree, nodes in zip(self.trees["node"].tolist(), trees, asking, strict=True):
+            assert nodes is not None
+            places = node + (1 << np.arange(len(nodes))) - 1
+            self._feature[places], self._threshold[places] = tree.feature[nodes], tree.threshold[nodes]
+            self._default_left[places] = tree.default_left[nodes]
         self._is_symmetric = True
         self._note_used()
 
@@ -108,17 +117,59 @@ class Forest:
         if self._explainer is None:
             kind = Explainer if self._leaf_vectors is None else _VectorExplainer
             self._explainer = kind(self._sources, self._targets, n_features)
+            if self._linear is not None:
+                self._explainer.add_terms = self._add_terms
         return self._explainer
 
-    def add_margins(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
-        """margin (n, K) float32 += the chosen trees' weights for the float32 rows of `data`."""
+    def check_values(self, data: DMatrix) -> None:
+        """Refuse data that has bins alone where leaves are linear: trees need no more, but these do."""
+        if self._linear is not None and data.raw is None:
+            raise XGBoostError(
+                f"A model with linear leaves needs values, of which a {type(data).__name__} has bins: use a DMatrix."
+            )
+
+    def add_margins(self, ctx: Context, data: Any, trees: slice, margin: np.ndarray) -> None:
+        """margin (n, K) float32 += the chosen trees' weights for the float32 rows of `data`, also of a device."""
         chosen = self.trees[trees]
+        if self._linear is not None:
+            grain = max(_ROW_GRAIN, _SMALL_WORK // max(1, len(chosen)))
+            ctx.run_ranges(len(data), grain, self._add_linear, _on_host(data), trees, margin)
+            return
+        on_device = self._on_device(ctx, data, len(chosen))
+        if on_device is not None:
+            begin = trees.indices(len(self.trees))[0]
+            on_device.add_margins(data, begin, begin + len(chosen), margin, ctx.n_threads)
+            return
+        data = _on_host(data)
         if len(chosen) and self._leaf_vectors is not None:
             self._add_vectors(ctx, data, trees, margin)
         elif len(chosen):
             kernel = ops.predict_margins_mixed if self._has_categories else ops.predict_margins
             kernel = symmetric_ops.predict_margins if self._is_symmetric else kernel
             self._run(ctx, kernel, data, chosen, self._leaf_weight, margin)
+
+    def _add_linear(self, data: np.ndarray, trees: slice, margin: np.ndarray, start: int, stop: int) -> None:
+        """`add_margins` for rows start..stop, block by block: the leaves they end in, then what these add."""
+        assert self._linear is not None
+        n_trees = len(self.trees[trees])
+        rows = max(64, _LEAVES_AT_A_TIME // max(1, n_trees))
+        leaves = np.empty((min(rows, stop - start), n_trees), np.int32)
+        for first in range(start, stop, rows):
+            part = slice(first, min(first + rows, stop))
+            found = leaves[: part.stop - first]
+            self._find_leaves(data[part], trees, found)
+            self._linear.add_values(data[part], found, trees, margin[part], 0, len(found))
+
+    def _add_terms(self, ctx: Context, data: np.ndarray, trees: slice, out: np.ndarray) -> None:
+        """out (n, K, F + 1) += what linear leaves add to their constants, each term to its feature."""
+        assert self._linear is not None
+        leaves = np.zeros((len(data), len(self.trees[trees])), np.int32)
+        self.find_leaves(ctx, data, trees, leaves)
+        self._linear.add_contributions(data, leaves, trees, out)
+
+    def _find_leaves(self, data: np.ndarray, trees: slice, leaves: np.ndarray) -> None:
+        args = (*self._nodes(), self._leaf_node, leaves)
+        self._leaf_kernel()(data, self.trees[trees], *args, 0, len(data))
 
     def _add_vectors(self, ctx: Context, data: np.ndarray, trees: slice, margin: np.ndarray) -> None:
         assert self._leaf_vectors is not None
@@ -134,11 +185,37 @@ class Forest:
             else:
                 margin[:, target] += tree.threshold[nodes]
 
-    def find_leaves(self, ctx: Context, data: np.ndarray, trees: slice, leaves: np.ndarray) -> None:
+    def find_leaves(self, ctx: Context, data: Any, trees: slice, leaves: np.ndarray) -> None:
         """leaves (n, n_trees) int32 = the node where each row ends in each chosen tree."""
-        kernel = ops.predict_leaves_mixed if self._has_categories else ops.predict_leaves
-        kernel = symmetric_ops.predict_leaves if self._is_symmetric else kernel
-        self._run(ctx, kernel, data, self.trees[trees], self._leaf_node, leaves)
+        on_device = self._on_device(ctx, data, leaves.shape[1])
+        if on_device is not None:
+            begin = trees.indices(len(self.trees))[0]
+            on_device.find_leaves(data, begin, begin + leaves.shape[1], leaves, ctx.n_threads)
+            return
+        self._run(ctx, self._leaf_kernel(), _on_host(data), self.trees[trees], self._leaf_node, leaves)
+
+    def _leaf_kernel(self) -> Callable:
+        kernel: Callable = ops.predict_leaves_mixed if self._has_categories else ops.predict_leaves
+        return symmetric_ops.predict_leaves if self._is_symmetric else kernel
+
+    def _on_device(self, ctx: Context, data: Any, n_trees: int) -> "DeviceForest | None":
+        """The forest on the context's device, where there is one and enough to do for it, or the data lies there."""
+        owner = device_of(ctx)
+        if owner is None or not n_trees or self._leaf_vectors is not None:
+            return None
+        visits = n_trees * (1 + self._mean_depth)
+        if isinstance(data, np.ndarray) and (visits < _DEVICE_VISITS or len(data) * visits < _DEVICE_WORK):
+            return None
+        if self._linear is not None:
+            return None  # values follow leaves block by block, which no device is asked for
+        if self._is_symmetric:
+            return None  # the CPU's bit-index walk is the faster one, and conditions have overwritten other nodes
+        if self._device_forest is None:
+            from arboost.predict.device import DeviceForest
+
+            nodes, leaves = self._nodes(), (self._leaf_weight, self._leaf_node)
+            self._device_forest = DeviceForest(owner, self.trees, nodes[:4], nodes[4:], leaves)
+        return self._device_forest
 
     def _run(
         self,
@@ -149,16 +226,24 @@ class Forest:
         leaf_values: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        nodes: tuple[np.ndarray, ...] = (self._feature, self._threshold, self._default_left)
-        nodes += (self._used, self._slot_of) if self._is_symmetric else (self._child,)
-        if self._has_categories:
-            nodes += (self._category, self._bits)
+        nodes = self._nodes()
         work = len(data) * len(chosen) * (1 + self._mean_depth)
         if work < 2 * _SMALL_WORK:
             kernel(data, chosen, *nodes, leaf_values, out, 0, len(data))
         else:
             grain = max(1, int(len(data) * _SMALL_WORK / work))
             ctx.run_ranges(len(data), grain, kernel, data, chosen, *nodes, leaf_values, out)
+
+    def _nodes(self) -> tuple[np.ndarray, ...]:
+        """What kernels read of the nodes."""
+        nodes: tuple[np.ndarray, ...] = (self._feature, self._threshold, self._default_left)
+        nodes += (self._used, self._slot_of) if self._is_symmetric else (self._child,)
+        return (*nodes, self._category, self._bits) if self._has_categories else nodes
+
+
+def _on_host(data: Any) -> np.ndarray:
+    found: np.ndarray = data if isinstance(data, np.ndarray) else data.copy_to_host()
+    return found
 
 
 class Condition(NamedTuple):
@@ -171,17 +256,19 @@ class Condition(NamedTuple):
 
 def level_conditions(tree: Tree) -> list[Condition] | None:
     """The condition of every level, if all nodes of a level that are split have the same one; else None."""
-    found: list[Condition] = []
-    nodes = np.zeros(1, np.int64)
-    while True:
-        nodes = nodes[tree.left[nodes] >= 0]
-        if not len(nodes):
-            return found
-        asked = tree.feature[nodes], tree.threshold[nodes], tree.default_left[nodes]
-        if any((column != column[0]).any() for column in asked):
-            return None
-        found.append(Condition(int(asked[0][0]), float(asked[1][0]), int(asked[2][0])))
-        nodes = np.concatenate([tree.left[nodes], tree.right[nodes]])
+    _, nodes = _shape_of(tree)
+    if nodes is None:
+        return None
+    asked = tree.feature[nodes].tolist(), tree.threshold[nodes].tolist(), tree.default_left[nodes].tolist()
+    return [Condition(*condition) for condition in zip(*asked, strict=True)]
+
+
+def _shape_of(tree: Tree) -> tuple[int, np.ndarray | None]:
+    """Its depth, and for every level a node that asks what all of the level do; None where they differ."""
+    room = np.empty((2, tree.n_nodes), np.int32)
+    source = (tree.left, tree.right, tree.feature, tree.threshold, tree.default_left)
+    depth, is_symmetric = symmetric_ops.find_conditions(*source, *room)
+    return depth, room[1, :depth] if is_symmetric else None
 
 
 class _VectorExplainer(Explainer):
@@ -193,16 +280,8 @@ class _VectorExplainer(Explainer):
         flat = [pair for pairs in copies for pair in pairs]
         super().__init__([tree for tree, _ in flat], [target for _, target in flat], n_features)
 
-    def _copies(self, trees: slice) -> slice:
+    def _packed(self, trees: slice) -> slice:
         """The copies of the chosen trees, which lie side by side."""
         start, stop, step = trees.indices(len(self._first) - 1)
         assert step == 1
         return slice(int(self._first[start]), int(self._first[max(start, stop)]))
-
-    def mean(self, trees: slice, n_targets: int) -> np.ndarray:
-        return super().mean(self._copies(trees), n_targets)
-
-    def _run(
-        self, ctx: Context, kernel: Callable, data: np.ndarray, trees: slice, args: tuple, out: np.ndarray
-    ) -> None:
-        super()._run(ctx, kernel, data, self._copies(trees), args, out)

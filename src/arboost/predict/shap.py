@@ -2,23 +2,30 @@
 
 Exact values are path-dependent TreeSHAP (Lundberg et al. 2018), computed by quadrature along the lines of Linear
 TreeSHAP (Yu et al. 2022); approximate ones are Saabas'. An `Explainer` holds all trees, packed for the kernels.
+A linear leaf counts as its constant, which is its mean; what its terms add to that belongs to their features.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from arboost.kernels.ops import shap as ops
 from arboost.runtime.context import Context
+from arboost.runtime.device import device_of
 from arboost.runtime.errors import XGBoostError
 from arboost.runtime.memory import check_room
 from arboost.tree.model import Tree
 
+if TYPE_CHECKING:
+    from arboost.predict.device_shap import DeviceExplainer
+
 _SMALL_WORK = 200_000  # nodes times points below which a second thread is not worth waking
+_DEVICE_WORK = 100_000_000  # rows times nodes times points that are worth sending to a device
 _LEAST_SHARE = 1e-200  # of the cover: a row's side is told by the sign of a share, so none may be 0
 
 Chunks = Iterable[tuple[int, np.ndarray]]
+AddTerms = Callable[[Context, np.ndarray, slice, np.ndarray], None]
 
 
 def contributions(
@@ -78,6 +85,8 @@ _SHAP_OUTPUTS = {  # objective -> what the shap library calls the loss and the m
 
 def to_shap(trees: list[Tree], targets: list[int], base_margin: np.ndarray, objective: str) -> dict[str, Any]:
     """The model as the dictionary that `shap.TreeExplainer` takes; base_margin (K,)."""
+    if any(tree.is_linear for tree in trees):
+        raise XGBoostError("The shap library has no linear leaves (linear_leaves): use predict(pred_contribs=True).")
     if any(len(tree.categories_nodes) for tree in trees):
         raise XGBoostError(
             "The shap library has no categorical splits in models of its own form. Use predict(pred_contribs=True), or "
@@ -235,20 +244,33 @@ class Explainer:
         nodes["seen"], nodes["seen_side"] = at.seen[inner], at.seen_side[inner]
         self._points, self._ratios = _make_points(nodes, n_points, at.seen_share[inner])
         self._pairs: tuple[np.ndarray, np.ndarray] | None = None
+        self._device_explainer: DeviceExplainer | None = None
+        self.add_terms: AddTerms | None = None  # of a forest with linear leaves
 
     def mean(self, trees: slice, n_targets: int) -> np.ndarray:
         """(K,) float64: sum of the trees' mean weights over the training cover."""
-        chosen = self.trees[trees]
+        chosen = self.trees[self._packed(trees)]
         return np.bincount(chosen["target"], chosen["mean"], n_targets)
+
+    def _packed(self, trees: slice) -> slice:
+        """The chosen trees as they are packed here."""
+        return trees
 
     def explain(self, ctx: Context, data: np.ndarray, trees: slice, out: np.ndarray, approximate: bool) -> None:
         """out (n, K, F + 1) float32 = contributions of the chosen trees for the float32 rows of `data`, no bias."""
-        if approximate:
-            self._run(ctx, ops.approximate_rows, data, trees, (self._nodes, self._used, self._bits), out)
+        chosen, on_device = self._packed(trees), None
+        if not approximate:
+            on_device = self._on_device(ctx, len(data), chosen, 0)
+        if on_device is not None:
+            on_device.explain(data, self.trees[chosen], out, ctx.n_threads)
+        elif approximate:
+            self._run(ctx, ops.approximate_rows, data, chosen, (self._nodes, self._used, self._bits), out)
         else:
             no_pairs = np.zeros(0, np.int32), np.zeros((0, 2), np.int32)
             args = (self._nodes, self._points, self._used, self._bits, self._ratios, *no_pairs)
-            self._run(ctx, ops.explain_rows, data, trees, args, out)
+            self._run(ctx, ops.explain_rows, data, chosen, args, out)
+        if self.add_terms is not None:
+            self.add_terms(ctx, data, trees, out)
 
     def explain_pairs(self, ctx: Context, data: np.ndarray, trees: slice, out: np.ndarray) -> None:
         """out (n, K, (F + 1)**2) float32 = interactions of the chosen trees for the float32 rows of `data`, no bias."""
@@ -259,8 +281,17 @@ class Explainer:
             self.explain(ctx, data, trees, alone, False)
             out[:, :, :: self.n_features + 2] = alone
             return
-        args = (self._nodes, self._points, self._used, self._bits, self._ratios, *self._pairs)
-        self._run(ctx, ops.explain_rows, data, trees, args, out)
+        chosen = self._packed(trees)
+        on_device = self._on_device(ctx, len(data), chosen, len(self._pairs[1]))
+        if on_device is not None:
+            on_device.explain_pairs(data, self.trees[chosen], self._ratios, self._pairs, out, ctx.n_threads)
+        else:
+            args = (self._nodes, self._points, self._used, self._bits, self._ratios, *self._pairs)
+            self._run(ctx, ops.explain_rows, data, chosen, args, out)
+        if self.add_terms is not None:  # a term is its feature's alone: it stands on the diagonal
+            alone = np.zeros((*out.shape[:2], self.n_features + 1), np.float32)
+            self.add_terms(ctx, data, trees, alone)
+            out[:, :, :: self.n_features + 2] += alone
 
     def _run(
         self, ctx: Context, kernel: Callable, data: np.ndarray, trees: slice, args: tuple, out: np.ndarray
@@ -268,6 +299,17 @@ class Explainer:
         work = int(self._work[trees].sum())
         if work:
             ctx.run_ranges(len(data), 1 + _SMALL_WORK // work, kernel, data, self.trees[trees], *args, out)
+
+    def _on_device(self, ctx: Context, n_rows: int, trees: slice, n_pairs: int) -> "DeviceExplainer | None":
+        """The explainer on the context's device, where there is one, with room, and enough to do for it."""
+        owner = device_of(ctx)
+        if owner is None or not n_rows * int(self._work[trees].sum()) > _DEVICE_WORK:
+            return None
+        if self._device_explainer is None:
+            from arboost.predict.device_shap import DeviceExplainer
+
+            self._device_explainer = DeviceExplainer(owner, self._nodes, self._points, self._used, self._bits)
+        return self._device_explainer if self._device_explainer.has_room(self.trees[trees], n_pairs) else None
 
     def _find_pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """(pair of every node and level above, -1 if both have the same feature; the slots of every pair)."""

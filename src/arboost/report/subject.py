@@ -14,7 +14,6 @@ import numpy as np
 
 from arboost import _sklearn_fit as fitting
 from arboost.booster import Booster
-from arboost.boosters.gblinear import LinearModel
 from arboost.cards import model_digest
 from arboost.matrix import files
 from arboost.matrix.dmatrix import DMatrix
@@ -99,7 +98,7 @@ class Subject:
 
     @property
     def is_linear(self) -> bool:
-        return isinstance(self.booster._learner.model, LinearModel)
+        return self.booster._learner.model.kind == "gblinear"
 
     @property
     def objective(self) -> str:
@@ -166,7 +165,7 @@ def make_subject(
         raise XGBoostError("The model has not been trained or loaded yet: there is nothing to report.")
     estimator = None if isinstance(model, Booster) else model
     begin, end = rounds_of(whole, estimator, iteration_range)
-    is_part = not isinstance(learner.model, LinearModel) and (begin, end) != (0, whole.num_boosted_rounds())
+    is_part = learner.model.kind != "gblinear" and (begin, end) != (0, whole.num_boosted_rounds())
     subject = Subject(
         booster=_unwarned(whole[begin:end]) if is_part else whole,
         whole=whole,

@@ -16,7 +16,7 @@ _MAX_CATEGORIES = 60  # listed for one split
 
 def tree_views(subject: Subject) -> dict[str, Any]:
     """{trees, total, features, note}: the first trees of the model, as many as there is room for."""
-    model = subject.booster._learner.model
+    model = subject.booster._learner.model.as_trees()
     shown: list[dict[str, Any]] = []
     n_nodes = 0
     used: set[int] = set()

@@ -31,6 +31,18 @@ class Context:
         """Whether all rows are here: what this process has sorted or bundled holds for the whole data."""
         return self.comm.world_size == 1
 
+    @property
+    def is_on_cpu(self) -> bool:
+        """Whether no other device was asked for, or it has been left."""
+        return self.device == "cpu"
+
+    def leave_device(self, reason: str) -> "Context":
+        """The same on the CPU, after a warning, where there is a reason and a device that was asked for."""
+        if not reason or self.is_on_cpu:
+            return self
+        settings.warn(f"device={self.device!r} has no {reason} yet: this training runs on the CPU, to the same model.")
+        return replace(self, device="cpu")
+
     def alone(self) -> "Context":
         """The same for work on rows that have been gathered: no other worker is asked."""
         return self if self.is_alone else replace(self, comm=LocalComm())

@@ -48,6 +48,13 @@ def _sum_span(weight: np.ndarray | None, fill: Callable, args: tuple, start: int
     return acc
 
 
+def sum_of(add: Callable, *args: Any) -> float:
+    """The exact sum of what a kernel add(*args, acc, start, stop) adds up for all rows of its first argument."""
+    acc = np.zeros(sums.N_SLOTS, np.int64)
+    add(*args, acc, 0, len(args[0]))
+    return sums.round_sum(acc)
+
+
 def _copy_values(source: np.ndarray, values: np.ndarray, start: int, stop: int) -> None:
     values[: stop - start] = source[start:stop]
 

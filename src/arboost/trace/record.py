@@ -75,8 +75,9 @@ class _Recorder:
         if before is None:
             before = self._learner.start_margin(len(self._values), None)
             self._start = self._started(before)
-        trees_of_round = self._learner.model.trees_of(index, index + 1)
-        trees, targets = self._learner.model.trees[trees_of_round], self._learner.model.tree_info[trees_of_round]
+        whole = self._learner.model.as_trees()
+        made = whole.trees_of(index, index + 1)
+        trees, targets = whole.trees[made], whole.tree_info[made]
         leaves = self._leaves(self._booster, index)
         full = [(t, leaves[:, k]) for k, t in enumerate(trees)] if grown is None else grown
         g, h = self._learner.last_gradients()

@@ -224,6 +224,7 @@ def _params_for_showing(params: Mapping[str, Any] | None, n_rows: int) -> dict[s
         "min_data_in_leaf": tree.min_data_in_leaf > 1,
         "extra_trees": tree.extra_trees,
         "path_smooth": tree.path_smooth > 0,
+        "linear_leaves": tree.linear_leaves,
         "colsample_bytree": tree.colsample_bytree != 1,
         "colsample_bylevel": tree.colsample_bylevel != 1,
         "colsample_bynode": tree.colsample_bynode != 1,

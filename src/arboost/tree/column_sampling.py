@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from arboost.kernels.ops import sample as ops
 from arboost.runtime import rng
 
 _DRAWS_AT_A_TIME = 1 << 20  # in memory
@@ -33,12 +34,18 @@ class ColumnSampler:
         """Masks of the nodes in `evals`, one row each; `turn` > 0: what later turns of the draw give, if anything."""
         depths = nodes["depth"][evals]
         n_nodes = max(1, _DRAWS_AT_A_TIME // self._n_features)
-        for depth in np.unique(depths).tolist():
+        for depth in sorted(set(depths.tolist())):
             at = np.flatnonzero(depths == depth)
             for first in range(0, len(at), n_nodes):
                 rows = at[first : first + n_nodes]
                 out[rows] = self._masks(depth, evals[rows], nodes["parent"][evals[rows]], turn)
         return bool(out[: len(evals)].any())
+
+    def drawn(self) -> tuple[int, np.ndarray, int] | None:
+        """(key, features, n) for `ops.sample_columns`, if that makes the masks of all nodes; else None."""
+        if self._by_node == 1.0 or self._by_level < 1.0 or self._weights is not None or self._useless is not None:
+            return None
+        return rng.make_key(self._key, rng.NODE_COLUMNS), self._of_tree, self._count(len(self._of_tree), self._by_node)
 
     def pass_over(self, nodes: np.ndarray, evals: np.ndarray, useless: np.ndarray) -> None:
         """Leave features, (n, n_features) bool, out of the draws below the nodes in `evals`, with those above them."""
@@ -57,15 +64,19 @@ class ColumnSampler:
         features = self._of_level[depth]
         if self._by_node == 1.0:
             return np.tile(self._mask(features[: 0 if turn else None]), (len(nodes), 1))
-        draws = rng.uniform_of_keys(rng.make_keys(rng.make_key(self._key, rng.NODE_COLUMNS), nodes), features)
+        key, n = rng.make_key(self._key, rng.NODE_COLUMNS), self._count(len(features), self._by_node)
+        masks = np.zeros((len(nodes), self._n_features), np.uint8)
+        if self._weights is None and self._useless is None and turn == 0:
+            draws = np.empty((2, len(features)), np.float64)
+            ops.sample_columns(np.uint64(key), nodes, features, n, draws, masks, 0, len(nodes))
+            return masks
+        draws = rng.uniform_of_keys(rng.make_keys(key, nodes), features)
         if self._weights is not None:
             draws = rng.by_weight(draws, self._weights[features])
         if self._useless is not None and nodes[0] > 0:
             passed = np.unpackbits(self._useless[parents], axis=1, count=self._n_features)[:, features]
             draws[passed.astype(np.bool_)] = np.inf
-        n = self._count(len(features), self._by_node)
         chosen = np.argsort(draws, axis=1, kind="stable")[:, turn * n : (turn + 1) * n]
-        masks = np.zeros((len(nodes), self._n_features), np.uint8)
         np.put_along_axis(masks, features[chosen], np.uint8(1), axis=1)
         return masks
 

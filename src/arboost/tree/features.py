@@ -27,6 +27,10 @@ class TreeFeatures:
             out[: len(ids)] = self._columns.allowed()
         self._constrain(nodes, ids, out)
 
+    def drawn(self) -> tuple[int, np.ndarray, int] | None:
+        """(key, features, n) where each node has n of these features, drawn by its number; else None."""
+        return self._columns.drawn() if self._interactions is None else None
+
     def pass_over(self, nodes: np.ndarray, ids: np.ndarray, useless: np.ndarray) -> None:
         """Leave features that cannot part the nodes `ids` out of the draws below them."""
         self._columns.pass_over(nodes, ids, useless)

@@ -75,12 +75,11 @@ class Grower:
     ) -> GrownTree:
         """Grow one tree; `key` seeds its draws; `partition_all` also parts the rows of the deepest leaves."""
         engine = self.engine
-        features = self._features(key)
+        features = self.features_of(key)
         driver, closed = self._driver(), NO_IDS
         try:
             rules = self._rules(gradients)
-            if self._params.extra_trees:
-                rules = rules._replace(draw_key=rng.make_key(key, rng.SPLITS) | 1)
+            rules = rules._replace(draw_key=self.draw_key(key))
             found = engine.start(gradients, sampled, rules, features)
             while True:
                 driver.push(engine.nodes, found)
@@ -95,8 +94,11 @@ class Grower:
                     found = engine.open(batch)
         finally:
             engine.stop()
-        eta = np.float32(self._params.eta)
-        return self._finish(self._make_tree(engine.finish(eta)), closed, eta)
+        return self._finish(self._make_tree(engine.finish(self.eta)), closed, self.eta)
+
+    def draw_key(self, key: int) -> int:
+        """What seeds the draws of candidates in the tree with this key; 0: all are tried."""
+        return rng.make_key(key, rng.SPLITS) | 1 if self._params.extra_trees else 0
 
     @property
     def _max_depth(self) -> int:
@@ -144,8 +146,8 @@ class Grower:
             tree.categories_segments = np.concatenate([[0], np.cumsum(tree.categories_sizes)[:-1]]).astype(np.int64)
         return tree
 
-    def _features(self, key: int) -> TreeFeatures:
-        """Which features the nodes of the next tree may use."""
+    def features_of(self, key: int) -> TreeFeatures:
+        """Which features the nodes of the tree with this key may use."""
         p = self._params
         rates = (p.colsample_bytree, p.colsample_bylevel, p.colsample_bynode)
         if rates == (1.0, 1.0, 1.0):
@@ -158,7 +160,28 @@ class Grower:
 
     def _rules(self, gradients: QuantizedGradients) -> Rules:
         p = self._params
-        regularisation = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight]
-        reg = np.array([*regularisation, p.gamma, gradients.g_unit, gradients.h_unit], np.float64)
+        reg = np.append(self.regularisation, [gradients.g_unit, gradients.h_unit])
         least = 2.0 * p.min_child_weight / gradients.h_unit
-        return Rules(reg, self._max_depth, ceil(min(least, 2.0**62)), p.min_data_in_leaf, 0, p.path_smooth)
+        least_h = ceil(min(least, 2.0**62))
+        opens_levels = p.grow_policy != "lossguide" and not p.max_leaves
+        own = (p.min_data_in_leaf, 0, p.path_smooth)
+        return Rules(reg, self._max_depth, least_h, *own, self.opens_all, opens_levels)
+
+    @property
+    def opens_all(self) -> bool:
+        """Whether every node that has a split is opened, level by level, and nodes share the features of their tree."""
+        p = self._params
+        alike = p.colsample_bylevel == 1.0 and p.colsample_bynode == 1.0 and self._interactions is None
+        return alike and p.grow_policy == "depthwise" and not p.max_leaves
+
+    @property
+    def regularisation(self) -> np.ndarray:
+        """The parameter vector of kernels/scalar.py, then gamma."""
+        p = self._params
+        penalties = [p.reg_lambda, p.reg_alpha, p.max_delta_step, p.min_child_weight, p.gamma]
+        return np.array(penalties, np.float64)
+
+    @property
+    def eta(self) -> np.float32:
+        """What leaves' weights are scaled by."""
+        return np.float32(self._params.eta)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class HistogramGrower(Grower):
         if n_targets:
             _refuse_vectors(head, params, monotone)
         _refuse_choice(head, params, monotone)
-        chosen = (params.min_data_in_leaf > 1, params.extra_trees, params.path_smooth > 0)
+        chosen = (params.min_data_in_leaf > 1, params.extra_trees, params.path_smooth > 0, params.linear_leaves)
         self._histograms = make_engine(ctx, pages, monotone, TreeKind(n_targets, self.symmetric, *chosen))
         super().__init__(self._histograms, params, n_features, feature_weights, feature_names, monotone)
         self.set_params(params)
@@ -77,7 +78,8 @@ class HistogramGrower(Grower):
 
         Splits, gains and covers stay; the targets of the weights are those of `gradients`.
         """
-        again = self._histograms.weigh_again(gradients, grown.leaves, np.float32(self._params.eta))
+        engine: Any = self._histograms  # trees with vectors are grown on no device
+        again = engine.weigh_again(gradients, grown.leaves, np.float32(self._params.eta))
         assert again.vectors is not None
         grown.tree.base_weight, grown.tree.vectors = again.base_weight, again.vectors
 
@@ -198,7 +200,7 @@ def _refuse_vectors(page: BinnedPage, params: TreeParams, monotone: np.ndarray) 
     """Raise XGBoostError for what trees with vectors in their leaves cannot do; XGBoost cannot either."""
     advice = "use multi_strategy='one_output_per_tree'."
     for name, is_set in _own_parameters(params).items():
-        if is_set:
+        if is_set and not name.startswith("grow_policy"):
             raise XGBoostError(f"{name} is not there for trees with vectors in their leaves: {advice}")
     if params.tree_method not in ("hist", "auto"):
         raise XGBoostError(

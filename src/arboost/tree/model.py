@@ -3,12 +3,15 @@
 Node 0 is the root; a leaf has left == -1. `threshold` holds the split value of an inner node (x < threshold goes
 left) and the leaf weight (already times eta) of a leaf. Training state lives in `grow.py` and dies there.
 A leaf may hold a weight for each of several targets: then `vectors` has them, and `base_weight` one column a target.
+A leaf may be linear: `terms` are then added to its weight, unless a row lacks one of their features.
 """
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
 import numpy as np
+
+from arboost.kernels.dtypes import LINEAR_TERM
 
 NO_THRESHOLD = np.float32(1e-45)  # what XGBoost's files hold where a node has no threshold
 NO_PARENT = 2147483647  # XGBoost's mark for the root's parent in model files
@@ -45,6 +48,7 @@ class Tree:
     vectors: np.ndarray = field(
         default_factory=lambda: _empty(np.float32, (0, 0))
     )  # (n_nodes, n_targets) weights of leaves, 0 elsewhere; empty: one target
+    terms: np.ndarray = field(default_factory=lambda: np.zeros(0, LINEAR_TERM))  # of linear leaves, in node order
 
     @classmethod
     def blank(cls, n_features: int, n_targets: int = 0) -> "Tree":
@@ -73,6 +77,11 @@ class Tree:
     def has_vectors(self) -> bool:
         """Whether a leaf holds weights for several targets."""
         return self.vectors.size > 0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether leaves have linear parts."""
+        return len(self.terms) > 0
 
     @property
     def n_targets(self) -> int:

@@ -9,7 +9,7 @@ n_steps[f] halvings among the cuts of that cell do the rest, without a branch. C
 import numpy as np
 from numba import int64, uint32, uint64
 
-from arboost.kernels.cpu.data.counting import KEY_MISSING, LARGEST_FINITE, index_mask, key_of_bits
+from arboost.kernels.cpu.data.counting import KEY_MISSING, LARGEST_FINITE, key_of_bits
 from arboost.kernels.jit import kernel, scalar
 
 ROW_BLOCK = 256  # rows whose values, and one feature's cuts, stay in L1 together
@@ -172,9 +172,9 @@ def count_entries(row_ptr, indices, values, number, counts, start, stop):
 def sort_entries(row_ptr, indices, values, number, places, column_rows, column_values, start, stop):
     """Moves those values to their columns (OUT), the next of column number[f] to places[number[f]] (IN/OUT).
 
-    column_rows of one item says that nobody wants the rows.
+    column_rows is empty where nobody wants the rows.
     """
-    mask = index_mask(column_rows)
+    has_rows = column_rows.shape[0] > 0
     for i in range(uint64(start), uint64(stop)):
         for entry in range(uint64(row_ptr[i]), uint64(row_ptr[i + uint64(1)])):
             c = number[uint64(indices[entry])]
@@ -182,8 +182,9 @@ def sort_entries(row_ptr, indices, values, number, places, column_rows, column_v
             if c >= 0 and value == value:
                 to = uint64(places[uint64(c)])
                 places[uint64(c)] = to + uint64(1)
-                column_rows[to & mask] = i
                 column_values[to] = value
+                if has_rows:
+                    column_rows[to] = i
 
 
 @kernel

@@ -100,6 +100,15 @@ class Choice(NamedTuple):
     rows: np.ndarray  # [least rows of a child, plane of the histogram that counts rows]
 
 
+class Columns(NamedTuple):
+    """The draw of features for every node, where kernels make it: see round/sample.py."""
+
+    key: np.ndarray  # (1,) uint64
+    features: np.ndarray  # int64: the tree's
+    n_chosen: np.ndarray  # (1,) int64: how many of them a node has; 0: `allowed` is there before a search
+    draws: np.ndarray  # (2, n_features) float64 of scratch memory
+
+
 class Search(NamedTuple):
     """What is searched and found: see split.py."""
 
@@ -111,6 +120,7 @@ class Search(NamedTuple):
     scratch: np.ndarray
     scores: np.ndarray
     score_bits: np.ndarray  # the same memory as integers
+    columns: Columns
     symmetric: Any = ()  # Symmetric where all nodes of a level get the same condition
     choice: Any = ()  # Choice where not every candidate is taken
 
@@ -286,21 +296,11 @@ def _choose_as_choice(arrays):
     return lambda arrays: ()
 
 
+@part
 def _as_search(arrays):
-    raise NotImplementedError  # only its two compiled forms below are ever called
-
-
-@forms_of(_as_search)
-def _choose_as_search(arrays):
-    if len(arrays[-1]) or len(arrays[-2]):
-        return _as_special_search
-    return lambda arrays: Search(*arrays)
-
-
-def _as_special_search(arrays):
-    batch, opened, allowed, reg, best, scratch, scores, score_bits, symmetric, choice = arrays
-    named = _as_symmetric(symmetric), _as_choice(choice)
-    return Search(batch, opened, allowed, reg, best, scratch, scores, score_bits, named[0], named[1])
+    batch, opened, allowed, reg, best, scratch, scores, score_bits, columns, symmetric, choice = arrays
+    named = Columns(*columns), _as_symmetric(symmetric), _as_choice(choice)
+    return Search(batch, opened, allowed, reg, best, scratch, scores, score_bits, named[0], named[1], named[2])
 
 
 @part

@@ -33,24 +33,11 @@ from arboost.kernels.scalar import (
     MAX_DELTA_STEP,
     MIN_CHILD_WEIGHT,
     MIN_GAIN,
+    bounded_weight,
     leaf_score,
     leaf_weight,
+    score_of_weight,
 )
-
-
-@part
-def bounded_weight(g, h, least, largest, smooth, above, reg):
-    """The best weight of a leaf within bounds, drawn to the weight `above` it."""
-    weight = leaf_weight(g, h, reg)
-    if smooth > 0.0 and h >= 0.0:
-        weight = (weight * h + above * smooth) / (h + smooth)
-    return least if weight < least else largest if weight > largest else weight
-
-
-@part
-def score_of_weight(g, h, weight, reg):
-    """The loss reduction of a leaf that takes this weight."""
-    return -(2.0 * g * weight + (h + reg[LAMBDA]) * weight * weight) if h > 0.0 else 0.0
 
 
 @part

@@ -3,14 +3,17 @@
     min_data_in_leaf    a histogram has a third plane, which counts rows; where all hessians are alike, they count rows
     extra_trees         a bin between the lowest and the highest that the node has, by a hash of tree, node and feature
 
-The twins of split.py's searches; search.py takes these, when compiled, where a level's search has a `choice`.
+What split.py's searches offer a node is judged here, when compiled, where `scratch` has a choice as its third part.
+The `source` of an offer is what its sums come from, for rows are counted there once more:
+
+    (the node's histogram, the feature's first slot, slots of a plane, slots of the feature)
+    (the feature's column, data, n_bins) where a node is searched by its rows; data as in `split.find_splits_by_rows`
 """
 
 from numba import int64, uint64
 
 from arboost.kernels.cpu.grow import split
-from arboost.kernels.dtypes import BY_ROWS
-from arboost.kernels.jit import part
+from arboost.kernels.jit import forms_of, part
 from arboost.kernels.scalar import mix
 
 LEAST, PLANE = 0, 1  # of Choice.rows
@@ -133,61 +136,22 @@ def _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, sc
                 found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
-# ---- split.py's loops ----
+def _offer_by_bins(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found):
+    (rows, (score, _), choice), (out, slot, n_slots, width) = scratch, source
+    c_left = rows[split.PART_G_LEFT]
+    total = _count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left)
+    _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)
 
 
-def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
-    """`split.find_splits` among the candidates that a choice leaves."""
-    slot_ptr, n_bins = page.slot_ptr, page.n_bins
-    n_features = n_bins.shape[0]
-    rows, (score, _), choice = scratch
-    every_bin, bins, g_left, h_left = rows[split.EVERY_BIN], rows[split.BINS], rows[split.G_LEFT], rows[split.H_LEFT]
-    c_left, n_slots = rows[split.PART_G_LEFT], slot_ptr[n_features]
-    last_allowed = allowed.shape[0] - 1
-    for pair in range(start, stop):
-        e, f = pair // n_features, pair % n_features
-        i = evals[e]
-        node, found = nodes[i], best[e, f]
-        if node.hist == BY_ROWS:
-            continue
-        found.score = 0.0
-        if allowed[e if e < last_allowed else last_allowed, f] == 0:
-            continue
-        out, slot, n, width = hist[node.hist], slot_ptr[f], int64(n_bins[f]), slot_ptr[f + 1] - slot_ptr[f]
-        if 2 * (node.stop - node.start) >= n:
-            split.all_sums(out, slot, n_slots, n, g_left, h_left)
-            total = _count_by_bins(choice, out, slot, n_slots, width, every_bin, n, c_left)
-            _best_of(choice, i, f, c_left, total, every_bin, g_left, h_left, n, node, reg, score, found)
-            continue
-        n = split.occupied_sums(out, slot, n_slots, n, bins, g_left, h_left)
-        if n > 0:
-            total = _count_by_bins(choice, out, slot, n_slots, width, bins, n, c_left)
-            _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)
+def _offer_by_rows(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found):
+    (rows, (score, _), choice), (column, data, n_bins) = scratch, source
+    c_left = rows[split.PART_G_LEFT]
+    total = _count_by_rows(choice, column, node, data, n_bins, bins, n, c_left)
+    _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)
 
 
-def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
-    """`split.find_splits_by_rows` among the candidates that a choice leaves."""
-    ids, g_values, h_values, shift = data
-    columns, n_bins = page.columns, page.n_bins
-    work, (score, _), choice = scratch
-    bins, g_left, h_left, c_left = work[split.BINS], work[split.G_LEFT], work[split.H_LEFT], work[split.PART_G_LEFT]
-    g_sums, h_sums, occupied = work[split.G_SUMS], work[split.H_SUMS], work[split.OCCUPIED]
-    last_allowed = allowed.shape[0] - 1
-    for e in range(start, stop):
-        i = evals[e]
-        node = nodes[i]
-        if node.hist != BY_ROWS:
-            continue
-        for f in range(n_bins.shape[0]):
-            found = best[e, f]
-            found.score = 0.0
-            if allowed[e if e < last_allowed else last_allowed, f] == 0:
-                continue
-            span = node.start, node.stop
-            split.sum_few_rows(
-                columns[f], ids, span[0], span[1], g_values, h_values, shift, n_bins[f], g_sums, h_sums, occupied
-            )
-            n = split.collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
-            if n > 0:
-                total = _count_by_rows(choice, columns[f], node, data, n_bins[f], bins, n, c_left)
-                _best_of(choice, i, f, c_left, total, bins, g_left, h_left, n, node, reg, score, found)
+@forms_of(split.offer)
+def _choose_offer(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found):
+    if len(scratch) == 2:
+        return None
+    return _offer_by_bins if len(source) == 4 else _offer_by_rows

@@ -3,10 +3,9 @@
 from numba import float64, int64, types
 
 from arboost.kernels.cpu.grow.arrays import Bounds, Special, Vectors, as_extra, is_of
-from arboost.kernels.cpu.grow.bounds import bounded_weight
 from arboost.kernels.cpu.grow.split import G_UNIT, H_UNIT
 from arboost.kernels.jit import forms_of, kernel, part
-from arboost.kernels.scalar import leaf_weight
+from arboost.kernels.scalar import bounded_weight, leaf_weight
 
 NO_THRESHOLD = 1.401298464324817e-45  # the smallest float32: what XGBoost's files hold where a node has no threshold
 

@@ -2,7 +2,7 @@
 
 A histogram buffer is hist[b] = (2, n_slots) int64: plane 0 sums gradients, plane 1 hessians. Feature f owns slots
 slot_ptr[f] : slot_ptr[f] + n_bins[f], and one more for its missing values if it has any. While rows are added,
-sums live in a small accumulator: 256 slots a feature for one-byte bins, so that eight features are one word of
+sums live in a small accumulator: STRIDE slots a feature for one-byte bins, so that eight features are one word of
 bins and eight constant offsets; the flush moves real slots only and leaves the accumulator zero.
 
 `values` is one int64 a row: gradient and hessian packed as (g << shift) + h, or with shift 0 just one of the two.
@@ -24,9 +24,9 @@ _LOW = uint64(255)
 def _add_four(w, o, v, acc):
     """Add `v` to the slots of the four lowest bytes of a word of bins, whose features begin at slot o."""
     acc[o + (w & _LOW)] += v
-    acc[o + uint64(256) + ((w >> uint64(8)) & _LOW)] += v
-    acc[o + uint64(512) + ((w >> uint64(16)) & _LOW)] += v
-    acc[o + uint64(768) + ((w >> uint64(24)) & _LOW)] += v
+    acc[o + uint64(STRIDE) + ((w >> uint64(8)) & _LOW)] += v
+    acc[o + uint64(2 * STRIDE) + ((w >> uint64(16)) & _LOW)] += v
+    acc[o + uint64(3 * STRIDE) + ((w >> uint64(24)) & _LOW)] += v
 
 
 @part
@@ -143,8 +143,8 @@ def _choose_sum_rows(page, ids, in_order, values, start, stop, first, last, pack
 def build_histograms(page, ids, in_order, values, packing, builds, acc, partial, hist, block, start, stop):
     """Sum builds' rows number start..stop (counted over all builds) for one block of 64 features.
 
-    `packing` = [shift, plane, rows that can be summed packed before a half overflows]; acc (64 * 256,) is zero before
-    and after. hist (n_buffers, 2 * n_slots) OUT: a build inside the range goes to its own buffer;
+    `packing` = [shift, plane, rows that can be summed packed before a half overflows]; acc (64 * STRIDE,) is zero
+    before and after. hist (n_buffers, 2 * n_slots) OUT: a build inside the range goes to its own buffer;
     partial (2, 2 * n_slots) OUT: a build that the range cuts is set here, at 0 if its head is missing, else at 1.
     """
     n_slots = page.slot_ptr[page.slot_ptr.shape[0] - 1]

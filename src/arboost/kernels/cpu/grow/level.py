@@ -5,6 +5,7 @@ An order is a sum of steps, done one after the other:
     PLAN    make the children; which of them is built, which is what remains of the parent
     BUILD   sum the rows that are planned
     FIND    subtract, find the best split of every new node, list those that have one
+    GO_ON   all this for the nodes that were listed, and so on, to the last level that has splits (the leader alone)
 Workers of a cluster add up their histograms between BUILD and FIND. Here is only who does which part of the work; the
 result does not depend on it: sums are integers.
 """
@@ -35,10 +36,11 @@ from arboost.kernels.cpu.grow.jobs import (
     n_shares,
 )
 from arboost.kernels.cpu.grow.team import barrier, take_job
+from arboost.kernels.cpu.round.sample import sample_columns_of_node
 from arboost.kernels.dtypes import BLOCK_FEATURES, FEW_ROWS
 from arboost.kernels.jit import forms_of, kernel, part, section
 
-SPLIT, PLAN, BUILD, FIND = 1, 2, 4, 8
+SPLIT, PLAN, BUILD, FIND, GO_ON = 1, 2, 4, 8, 16
 
 
 @part
@@ -235,7 +237,19 @@ def find(level, team, thread, n_threads):
 # ---- orders ----
 
 
-def _perform(order, level, team, thread, n_threads):
+@part
+def _draw_columns(level):
+    """Features of the nodes that are searched, where they are drawn here; of a symmetric level, those of the first."""
+    columns, allowed, evals = level.search.columns, level.search.allowed, level.plan.evals
+    n = min(level.plan.counts[nodes.EVALS], int64(allowed.shape[0]))
+    for e in range(n):
+        sample_columns_of_node(
+            columns.key[0], evals[e], columns.features, columns.n_chosen[0], columns.draws, allowed[e]
+        )  # fmt: skip
+
+
+@part
+def _perform_once(order, level, team, thread, n_threads):
     plan, rows = level.plan, level.rows
     if order & SPLIT and split_batch(level, team, thread, n_threads):
         return True
@@ -255,7 +269,24 @@ def _perform(order, level, team, thread, n_threads):
         )
         if order & FIND and barrier(team, n_threads):
             return True
-    return order & FIND != 0 and find(level, team, thread, n_threads)
+    if order & FIND == 0:
+        return False
+    if n_threads == 1 and level.search.columns.n_chosen[0] > 0:
+        _draw_columns(level)
+    return find(level, team, thread, n_threads)
+
+
+def _perform(order, level, team, thread, n_threads):
+    counts, batch, opened = level.plan.counts, level.search.batch, level.search.opened
+    while True:
+        if _perform_once(order, level, team, thread, n_threads):
+            return True
+        if order & GO_ON == 0 or not nodes.can_go_on(level.nodes, batch, opened, level.buffers.hist, level.plan):
+            return False
+        counts[nodes.BATCH] = counts[nodes.OPENED]
+        for b in range(counts[nodes.BATCH]):
+            batch[b] = opened[b]
+        order = SPLIT | PLAN | BUILD | FIND | GO_ON
 
 
 @forms_of(orders.perform)

@@ -266,6 +266,18 @@ def open_nodes(nodes, plan, opened):
             node.hist = NO_HIST
 
 
+@part
+def can_go_on(nodes, batch, opened, hist, plan):
+    """Whether the children of the opened nodes can have splits, and there is room for them in all arrays."""
+    counts, n = plan.counts, plan.counts[OPENED]
+    if n == 0 or (plan.limits[MAX_DEPTH] != 0 and nodes[opened[0]].depth + 1 >= plan.limits[MAX_DEPTH]):
+        return False
+    n_held = plan.free.shape[0] - counts[FREE]
+    has_buffers = 2 * n <= counts[FREE] and n_held + 2 * n <= hist.shape[0]
+    has_lists = n <= batch.shape[0] and 2 * n <= plan.evals.shape[0] and 2 * n <= plan.builds.shape[0]
+    return has_buffers and has_lists and counts[NODES] + 2 * n <= nodes.shape[0]
+
+
 @kernel
 def count_rows(nodes, ids):
     """Rows of all nodes in `ids` together."""

@@ -1,12 +1,11 @@
 """How bins are summed and searched, by the page's layout: chosen when a kernel is compiled.
 
-A page with a column for every feature neither compiles nor runs anything of bundled.py. Where not every candidate is
-taken (choice.py), `scratch` has the choice as its third part, and every feature a column.
+A page with a column for every feature neither compiles nor runs anything of bundled.py.
 """
 
 from numba import int64
 
-from arboost.kernels.cpu.grow import bundled, choice, split
+from arboost.kernels.cpu.grow import bundled, split
 from arboost.kernels.jit import forms_of
 
 
@@ -21,8 +20,6 @@ def _find_splits_plain(page, extra, nodes, evals, hist, allowed, reg, best, scra
 
 @forms_of(find_splits, optimised=True)
 def _choose_find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, start, stop):
-    if len(scratch) > 2:
-        return choice.find_splits
     return bundled.find_splits if _is_bundled(page) else _find_splits_plain
 
 
@@ -37,8 +34,6 @@ def _find_splits_by_rows_plain(page, extra, nodes, evals, data, allowed, reg, be
 
 @forms_of(find_splits_by_rows, optimised=True)
 def _choose_find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scratch, start, stop):
-    if len(scratch) > 2:
-        return choice.find_splits_by_rows
     return bundled.find_splits_by_rows if _is_bundled(page) else _find_splits_by_rows_plain
 
 

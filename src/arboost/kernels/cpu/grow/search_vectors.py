@@ -160,7 +160,7 @@ def find_splits(level, team, thread, n_threads):
 
 
 @part
-def _sum_left_by_bins(node, out, slot_ptr, n, sums, left):
+def sum_left_by_bins(node, out, slot_ptr, n, sums, left):
     """The left child's sums from a histogram: all bins up to the split, and the missing values if they go left."""
     n_slots, slot = slot_ptr[slot_ptr.shape[0] - 1], slot_ptr[node.feature]
     first, last = (node.bin + 1, n) if node.default_left else (0, node.bin + 1)
@@ -223,7 +223,7 @@ def select_splits(level, thread, n_threads):
         if node.hist == BY_ROWS:
             _sum_left_by_rows(node, page.columns[feature], level.rows.ids, n_bins, gradients.planes, sources, left)
         else:
-            _sum_left_by_bins(node, level.buffers.hist[node.hist], page.slot_ptr, n_bins, sums, left)
+            sum_left_by_bins(node, level.buffers.hist[node.hist], page.slot_ptr, n_bins, sums, left)
         node.g_left, node.h_left = 0, vectors.total_hessian(left)
         if not _has_hessian(sums, left):
             node.feature = -1

@@ -131,6 +131,20 @@ def best_of(bins, g_left, h_left, n, node, reg, scores, found):
             found.g_left, found.h_left = g_left[k] + g_missing, h_left[k] + h_missing
 
 
+def offer(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found):
+    """The best split of node i on feature f after one of n bins, given running sums; see choice.py for `source`."""
+    raise NotImplementedError  # only its compiled forms are ever called
+
+
+@forms_of(offer)
+def _choose_offer(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found):
+    if len(scratch) > 2:
+        return None
+    return lambda scratch, i, f, source, bins, g_left, h_left, n, node, reg, found: best_of(
+        bins, g_left, h_left, n, node, reg, scratch[1], found
+    )
+
+
 def is_special(extra, f):
     """Whether feature f has a search of its own: special.py."""
     raise NotImplementedError  # only its two compiled forms below are ever called
@@ -152,25 +166,27 @@ def find_splits(page, extra, nodes, evals, hist, allowed, reg, best, scratch, st
     """
     slot_ptr, n_bins = page.slot_ptr, page.n_bins
     n_features = n_bins.shape[0]
-    rows, scores = scratch
+    n_slots, rows = slot_ptr[n_features], scratch[0]
     every_bin, bins, g_left, h_left = rows[EVERY_BIN], rows[BINS], rows[G_LEFT], rows[H_LEFT]
     last_allowed = allowed.shape[0] - 1
     for pair in range(start, stop):
         e, f = pair // n_features, pair % n_features
-        node = nodes[evals[e]]
+        i = evals[e]
+        node = nodes[i]
         if node.hist == BY_ROWS:
             continue
         found = best[e, f]
         found.score = 0.0
         if allowed[e if e < last_allowed else last_allowed, f] != 0 and not is_special(extra, f):
             out, slot, n = hist[node.hist], slot_ptr[f], int64(n_bins[f])
+            source = out, slot, n_slots, slot_ptr[f + 1] - slot
             if 2 * (node.stop - node.start) >= n:
-                all_sums(out, slot, slot_ptr[n_features], n, g_left, h_left)
-                best_of(every_bin, g_left, h_left, n, node, reg, scores, found)
+                all_sums(out, slot, n_slots, n, g_left, h_left)
+                offer(scratch, i, f, source, every_bin, g_left, h_left, n, node, reg, found)
                 continue
-            n = occupied_sums(out, slot, slot_ptr[n_features], n, bins, g_left, h_left)
+            n = occupied_sums(out, slot, n_slots, n, bins, g_left, h_left)
             if n > 0:
-                best_of(bins, g_left, h_left, n, node, reg, scores, found)
+                offer(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found)
 
 
 @part
@@ -222,12 +238,13 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
     ids, g_values, h_values, shift = data
     columns, n_bins = page.columns, page.n_bins
     n_features = n_bins.shape[0]
-    work, scores = scratch
+    work = scratch[0]
     bins, g_left, h_left = work[BINS], work[G_LEFT], work[H_LEFT]
     g_sums, h_sums, occupied = work[G_SUMS], work[H_SUMS], work[OCCUPIED]
     last_allowed = allowed.shape[0] - 1
     for e in range(start, stop):
-        node = nodes[evals[e]]
+        i = evals[e]
+        node = nodes[i]
         if node.hist != BY_ROWS:
             continue
         for f in range(n_features):
@@ -240,7 +257,8 @@ def find_splits_by_rows(page, extra, nodes, evals, data, allowed, reg, best, scr
                 )
                 n = collect_bins(g_sums, h_sums, occupied, n_bins[f], bins, g_left, h_left)
                 if n > 0:
-                    best_of(bins, g_left, h_left, n, node, reg, scores, found)
+                    source = columns[f], data, n_bins[f]
+                    offer(scratch, i, f, source, bins, g_left, h_left, n, node, reg, found)
 
 
 @section

@@ -5,6 +5,8 @@ would have. A child that is lighter than min_child_weight gets the weight 0 and 
 A level is opened if its gain is at least gamma for every node that it opens. Categories are sorted by their sums over
 the whole level. Under bounds, where the two weights of a node would go the wrong way, both get the one between.
 
+Where leaves hold vectors, a node's score is the sum over its targets.
+
 The order of preference is that of split.py and categories.py. Compiled only where a level's search has `symmetric`.
 """
 
@@ -12,7 +14,7 @@ from numba import float64, int64, uint64
 
 from arboost.kernels.cpu.grow import bounds, categories, nodes, search, search_vectors, split, vectors
 from arboost.kernels.cpu.grow import choice as choosing
-from arboost.kernels.cpu.grow.arrays import Choice, Special, is_of
+from arboost.kernels.cpu.grow.arrays import Choice, Special, Vectors, is_of
 from arboost.kernels.cpu.grow.jobs import FIND_JOBS, FIND_SLOTS, n_jobs
 from arboost.kernels.cpu.grow.split import G_UNIT, GAMMA, H_UNIT
 from arboost.kernels.cpu.grow.team import take_job
@@ -145,13 +147,51 @@ def _choose_leave_drawn(choice, node, f, n, scores):
 
 
 @part
+def _sum_scores_of_targets(level, evals, f, side, work, score):
+    """`_sum_scores` where leaves hold vectors."""
+    extra, slot_ptr, n = level.extra, level.page.slot_ptr, int64(level.page.n_bins[f])
+    n_slots, has_missing = slot_ptr[slot_ptr.shape[0] - 1], False
+    g_left, h_left = work[split.G_LEFT], work[split.H_LEFT]
+    for k in range(uint64(n)):
+        score[k] = 0.0
+    for e in range(evals.shape[0]):
+        out, sums = level.buffers.hist[level.nodes[evals[e]].hist], extra.sums[evals[e]]
+        for t in range(extra.units.shape[0]):
+            split.all_sums(out[2 * t * n_slots :], slot_ptr[f], n_slots, n, g_left, h_left)
+            total = sums[2 * t], sums[2 * t + 1]
+            missing = total[0] - g_left[n - 1], total[1] - h_left[n - 1]
+            has_missing |= (missing[0] | missing[1]) != 0
+            along = missing if side == 1 else (int64(0), int64(0))
+            vectors.add_scores(g_left, h_left, n, along, total, extra.units[t], level.search.reg, score)
+    return n, has_missing
+
+
+def _scores_of_side(level, evals, f, side, work, score):
+    """The form of `_sum_scores` for the level's leaves."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+def _scores_plain(level, evals, f, side, work, score):
+    return _sum_scores(level, evals, f, side, work, score)
+
+
+def _scores_of_vectors(level, evals, f, side, work, score):
+    return _sum_scores_of_targets(level, evals, f, side, work, score)
+
+
+@forms_of(_scores_of_side, optimised=True)
+def _choose_scores_of_side(level, evals, f, side, work, score):
+    return _scores_of_vectors if is_of(level[level.fields.index("extra")], Vectors) else _scores_plain
+
+
+@part
 def _find_bin(level, evals, f, thread, found):
     """The best bin of feature f for the level (found, OUT)."""
     work = level.search.scratch[thread]
     scores, score_bits = level.search.symmetric.scores[thread], level.search.symmetric.score_bits[thread]
-    n, has_missing = _sum_scores(level, evals, f, 0, work, scores[0])
+    n, has_missing = _scores_of_side(level, evals, f, 0, work, scores[0])
     if has_missing:
-        _sum_scores(level, evals, f, 1, work, scores[1])
+        _scores_of_side(level, evals, f, 1, work, scores[1])
     _leave_drawn(level.search.choice, level.nodes[evals[0]], f, n, scores)
     search_vectors.keep_best(work[split.EVERY_BIN], n, has_missing, scores, score_bits, found)
 
@@ -359,25 +399,55 @@ def _write_special(level, evals, f, chosen):
         _write_split(level, i, f, chosen, g, h)
 
 
+def _write_vectors(level, evals, f, chosen):
+    extra, page, reg, n = level.extra, level.page, level.search.reg, int64(level.page.n_bins[f])
+    for e in range(evals.shape[0]):
+        node, sums, left = level.nodes[evals[e]], extra.sums[evals[e]], extra.left_sums[evals[e]]
+        node.feature, node.bin, node.default_left = f, chosen.bin, chosen.default_left
+        search_vectors.sum_left_by_bins(node, level.buffers.hist[node.hist], page.slot_ptr, n, sums, left)
+        gain = vectors.node_score(left, extra.units, reg) - vectors.node_score(sums, extra.units, reg)
+        for t in range(extra.units.shape[0]):
+            g, h = float64(sums[2 * t] - left[2 * t]), float64(sums[2 * t + 1] - left[2 * t + 1])
+            gain += vectors.target_score(g * extra.units[t, 0], h * extra.units[t, 1], reg)
+        node.gain, node.g_left, node.h_left = gain, 0, vectors.total_hessian(left)
+
+
 @forms_of(_write_splits)
 def _choose_write_splits(level, evals, f, chosen):
     extra = level[level.fields.index("extra")]
-    return _write_special if is_of(extra, Special) else _write_plain
+    if is_of(extra, Special):
+        return _write_special
+    return _write_vectors if is_of(extra, Vectors) else _write_plain
 
 
 def _write_plain(level, evals, f, chosen):
     _write_bin(level, evals, f, chosen)
 
 
-@part
 def _score_as_leaves(level, evals):
     """The scores of the level's nodes as they are; 0 under bounds, where candidates' scores are gains already."""
+    raise NotImplementedError  # only its two compiled forms below are ever called
+
+
+def _score_numbers(level, evals):
     reg, total = level.search.reg, 0.0
     for e in range(evals.shape[0]):
         node = level.nodes[evals[e]]
         if _limits_of(level.extra, level.nodes, evals[e], int64(0), reg)[4] == 0:
             total += leaf_score(float64(node.g) * reg[G_UNIT], float64(node.h) * reg[H_UNIT], reg)
     return total
+
+
+def _score_vectors(level, evals):
+    total = 0.0
+    for e in range(evals.shape[0]):
+        total += vectors.node_score(level.extra.sums[evals[e]], level.extra.units, level.search.reg)
+    return total
+
+
+@forms_of(_score_as_leaves)
+def _choose_score_as_leaves(level, evals):
+    return _score_vectors if is_of(level[level.fields.index("extra")], Vectors) else _score_numbers
 
 
 @part

@@ -14,6 +14,7 @@ from numba import int32, int64, uint32, uint64
 from arboost.kernels.jit import kernel, part, scalar
 
 BLOCK = 64
+MOST_ROWS, MOST_VALUES = 4096, 1 << 18  # that go through a large tree before the next one is looked at
 CHECK_TREES = 8  # with fewer trees, looking for NaN first costs more than it saves
 
 
@@ -50,15 +51,31 @@ def _descend_perfect(data, first, n, tree, feature, threshold, default_left, mis
 
 @part
 def _descend_general(data, first, n, tree, feature, threshold, default_left, child, place):
-    """place[r] = number, within the tree, of row first + r's leaf node."""
-    base = uint64(tree.node)
-    for r in range(uint64(n)):
-        i = uint64(0)
-        while child[base + i] >= 0:
-            x = data[uint64(first) + r, uint64(feature[base + i])]
-            left = (x < threshold[base + i]) | ((x != x) & (default_left[base + i] != 0))
-            i = uint64(child[base + i]) + uint64(not left)
-        place[r] = i
+    """place[r] = number, within the tree, of row first + r's leaf node.
+
+    All rows that are not in a leaf yet go down one level, and are listed again: no branch depends on where they go, so
+    that their loads overlap, however deep each of them ends. The lists lie behind the n places.
+    """
+    base, r0, n = uint64(tree.node), uint64(first), uint64(n)
+    waiting = place[n:]
+    n_waiting = uint64(0)
+    for r in range(n):
+        place[r] = 0
+        if child[base] >= 0:
+            waiting[r] = r
+            n_waiting += uint64(1)
+    while n_waiting > uint64(0):
+        n_left = uint64(0)
+        for k in range(n_waiting):
+            r = uint64(waiting[k])
+            i = base + uint64(place[r])
+            x = data[r0 + r, uint64(feature[i])]
+            left = (x < threshold[i]) | ((x != x) & (default_left[i] != 0))
+            next_place = uint64(child[i]) + uint64(not left)
+            place[r] = next_place
+            waiting[n_left] = r
+            n_left += uint64(child[base + next_place] >= 0)
+        n_waiting = n_left
 
 
 @scalar
@@ -102,63 +119,80 @@ def _descend_mixed(data, first, n, tree, nodes, place):
             place[r] = i - base
 
 
+@part
+def _rows_at_a_time(data, trees):
+    """Rows that go through tree after tree: as many as the cache has room for where trees are large, else a block."""
+    for t in range(trees.shape[0]):
+        if trees[t].depth < 0:
+            return max(
+                int64(BLOCK), min(int64(MOST_ROWS), int64(MOST_VALUES // max(1, data.shape[1])) // BLOCK * BLOCK)
+            )
+    return int64(BLOCK)
+
+
+@part
+def _find_places(data, first, n, tree, nodes, missing, place):
+    """place[r] = number of row first + r's leaf in the tree."""
+    feature, threshold, default_left, child = nodes
+    if tree.depth >= 0:
+        _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place)
+    else:
+        _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
+
+
 @kernel
 def predict_margins(data, trees, feature, threshold, default_left, child, leaf_weight, margin, start, stop):
     """margin[r, target] += the weights of rows start..stop's leaves in `trees` (PACKED_TREE records)."""
-    place = np.empty(BLOCK, np.uint32)
-    for first in range(start, stop, BLOCK):
-        n = min(BLOCK, stop - first)
-        missing = True
+    nodes, step = (feature, threshold, default_left, child), _rows_at_a_time(data, trees)
+    place = np.empty(2 * BLOCK, np.uint32)
+    for begin in range(start, stop, step):
+        end, missing = min(begin + step, stop), True
         if trees.shape[0] >= CHECK_TREES:
-            missing = _any_missing(data, first, n)
+            missing = _any_missing(data, begin, end - begin)
         for t in range(trees.shape[0]):
             tree = trees[t]
-            target = uint64(tree.target)
-            leaf = uint64(tree.leaf)
-            if tree.depth >= 0:
-                _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place)
-            else:
-                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
-            for r in range(uint64(n)):
-                margin[uint64(first) + r, target] += leaf_weight[leaf + uint64(place[r])]
+            target, leaf = uint64(tree.target), uint64(tree.leaf)
+            for first in range(begin, end, BLOCK):
+                n = min(BLOCK, end - first)
+                _find_places(data, first, n, tree, nodes, missing, place)
+                for r in range(uint64(n)):
+                    margin[uint64(first) + r, target] += leaf_weight[leaf + uint64(place[r])]
 
 
 @kernel
 def predict_vectors(data, trees, feature, threshold, default_left, child, leaf_vectors, margin, start, stop):
     """`predict_margins` in a forest whose leaves hold a weight for every target: leaf_vectors (n_leaves, K)."""
-    place = np.empty(BLOCK, np.uint32)
-    n_targets = uint64(leaf_vectors.shape[1])
-    for first in range(start, stop, BLOCK):
-        n = min(BLOCK, stop - first)
-        missing = True
+    nodes, step = (feature, threshold, default_left, child), _rows_at_a_time(data, trees)
+    place = np.empty(2 * BLOCK, np.uint32)
+    for begin in range(start, stop, step):
+        end, missing = min(begin + step, stop), True
         if trees.shape[0] >= CHECK_TREES:
-            missing = _any_missing(data, first, n)
+            missing = _any_missing(data, begin, end - begin)
         for t in range(trees.shape[0]):
             tree = trees[t]
-            leaf = uint64(tree.leaf)
-            if tree.depth >= 0:
-                _descend_perfect(data, first, n, tree, feature, threshold, default_left, missing, place)
-            else:
-                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
-            for r in range(uint64(n)):
-                for k in range(n_targets):
-                    margin[uint64(first) + r, k] += leaf_vectors[leaf + uint64(place[r]), k]
+            for first in range(begin, end, BLOCK):
+                n = min(BLOCK, end - first)
+                _find_places(data, first, n, tree, nodes, missing, place)
+                for r in range(uint64(n)):
+                    leaf = uint64(tree.leaf) + uint64(place[r])
+                    for k in range(uint64(leaf_vectors.shape[1])):
+                        margin[uint64(first) + r, k] += leaf_vectors[leaf, k]
 
 
 @kernel
 def predict_leaves(data, trees, feature, threshold, default_left, child, leaf_node, leaves, start, stop):
     """leaves[r, t] = node number, in the tree's own order, of row r's leaf in tree t."""
-    place = np.empty(BLOCK, np.uint32)
-    for first in range(start, stop, BLOCK):
-        n = min(BLOCK, stop - first)
+    nodes, step = (feature, threshold, default_left, child), _rows_at_a_time(data, trees)
+    place = np.empty(2 * BLOCK, np.uint32)
+    for begin in range(start, stop, step):
+        end = min(begin + step, stop)
         for t in range(trees.shape[0]):
             tree = trees[t]
-            if tree.depth >= 0:
-                _descend_perfect(data, first, n, tree, feature, threshold, default_left, True, place)
-            else:
-                _descend_general(data, first, n, tree, feature, threshold, default_left, child, place)
-            for r in range(n):
-                leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
+            for first in range(begin, end, BLOCK):
+                n = min(BLOCK, end - first)
+                _find_places(data, first, n, tree, nodes, True, place)
+                for r in range(n):
+                    leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
 
 
 @kernel
@@ -226,18 +260,18 @@ def pack_tree(left, right, feature, threshold, default_left, tree_idx, trees, f,
     if tree.depth >= 0:
         _pack_perfect(left, right, tree, feature, threshold, default_left, (f, t, d), weight, node_of)
         return
-    queue = np.empty(left.shape[0], np.int64)  # breadth first: a node's children are neighbours
-    queue[0] = 0
-    n = 1
-    for place in range(left.shape[0]):
-        if place == n:
-            return  # the nodes left over were cut off by pruning
-        i = queue[place]
+    # depth first, a node's children side by side: rows that go left find the next node near by
+    waiting, size, n = np.empty((left.shape[0], 2), np.int64), 1, 1  # nodes, and their places
+    waiting[0, 0], waiting[0, 1] = 0, 0
+    while size > 0:  # what pruning has cut off is never met
+        size -= 1
+        i, place = waiting[size, 0], waiting[size, 1]
         weight[tree.leaf + place] = threshold[i]
         node_of[tree.leaf + place] = i
         f[tree.node + place], t[tree.node + place], d[tree.node + place] = feature[i], threshold[i], default_left[i]
         child[tree.node + place] = -1
         if left[i] >= 0:
             child[tree.node + place] = n
-            queue[n], queue[n + 1] = left[i], right[i]
-            n += 2
+            waiting[size, 0], waiting[size, 1] = right[i], n + 1
+            waiting[size + 1, 0], waiting[size + 1, 1] = left[i], n
+            size, n = size + 2, n + 2

@@ -82,3 +82,28 @@ def predict_leaves(
             _find_places(columns, slot_of, tree, feature, threshold, default_left, place)
             for r in range(n):
                 leaves[first + r, t] = leaf_node[tree.leaf + int32(place[r])]
+
+
+@kernel
+def find_conditions(left, right, feature, threshold, default_left, queue, asking):
+    """(depth of the tree, whether all nodes of a level that are split ask the same).
+
+    asking[k] (OUT): the first node of level k that is split. queue: scratch memory for all nodes.
+    """
+    first, last, depth, alike = 0, 1, 0, True
+    queue[0] = 0
+    while True:
+        n, one = last, -1
+        for place in range(first, last):
+            i = queue[place]
+            if left[i] < 0:
+                continue
+            one = i if one < 0 else one
+            same_place = threshold[i] == threshold[one] and default_left[i] == default_left[one]
+            alike &= feature[i] == feature[one] and same_place
+            queue[n], queue[n + 1] = left[i], right[i]
+            n += 2
+        if one < 0:
+            return depth, alike
+        asking[depth] = one
+        first, last, depth = last, n, depth + 1

@@ -92,6 +92,11 @@ def transform_exp(margin, out, start, stop):
         out[i] = formula.exp32(margin[i])
 
 
+def transform_step(margin: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+    """out = 1 where margin > 0, else 0, both float32 vectors."""
+    out[start:stop] = margin[start:stop] > 0.0
+
+
 @part
 def _exp_of_block(margin, first, n, least, e, shift, total):
     """e[k, b] (OUT) = e**(margin[first + b, k] - shift[b]), total[b] (OUT) = its sum over k, for b < n.

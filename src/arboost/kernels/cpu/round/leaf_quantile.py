@@ -16,16 +16,40 @@ _ALL = 0xFFFFFFFF
 
 
 @scalar
-def _key_of(x):
+def key_of(x):
     """A uint32 that orders as the float32 x; -0 and 0 are one."""
     bits = bits_of(x + float32(0.0))
     return bits ^ (uint32(_ALL) if bits & uint32(_SIGN) else uint32(_SIGN))
 
 
 @scalar
-def _value_of(key):
+def value_of(key):
     """The float32 whose key this is."""
     return float_of(uint32(key ^ (uint32(_SIGN) if key & uint32(_SIGN) else uint32(_ALL))))
+
+
+@scalar
+def place_of(alpha, n):
+    """(rank, share of the way to the next) of the alpha-quantile of n > 0 values; n is a float."""
+    position = alpha * (n + 1.0)
+    rank = int64(position) - 1
+    if alpha <= 1.0 / (n + 1.0):
+        return int64(0), 0.0
+    if alpha >= n / (n + 1.0):
+        return int64(n) - 1, 0.0
+    return rank, (position - 1.0) - float64(rank)
+
+
+@scalar
+def goal_of(total, unit, alpha):
+    """The weight that is to be reached in a leaf with a total of so many units, in float32 as in XGBoost."""
+    return float32(float64(float32(float64(total) * unit)) * alpha)
+
+
+@scalar
+def reaches(reached, unit, goal):
+    """Whether a weight of so many units is enough."""
+    return float32(float64(reached) * unit) >= goal
 
 
 @scalar
@@ -38,7 +62,7 @@ def _fill_keys(rows, label, margin, keys, first, last):
     """keys[first:last] (OUT) of one leaf's residuals."""
     for i in range(first, last):
         r = _row_at(rows, i)
-        keys[i] = _key_of(label[r] - margin[r])
+        keys[i] = key_of(label[r] - margin[r])
 
 
 @scalar
@@ -87,16 +111,10 @@ def leaf_quantiles(rows, leaf_ptr, label, margin, alpha, keys, values, start, st
             values[leaf] = np.nan
             continue
         _fill_keys(rows, label, margin, keys, first, last)
-        position = alpha * (n + 1.0)
-        rank = int64(position) - 1
-        share = (position - 1.0) - float64(rank)
-        if alpha <= 1.0 / (n + 1.0):
-            rank, share = 0, 0.0
-        elif alpha >= n / (n + 1.0):
-            rank, share = int64(n) - 1, 0.0
+        rank, share = place_of(alpha, n)
         key, more = _select_rank(keys, first, last, rank, counts)
-        low = _value_of(key)
-        high = low if more or share == 0.0 else _value_of(_next_above(keys, first, last, key))
+        low = value_of(key)
+        high = low if more or share == 0.0 else value_of(_next_above(keys, first, last, key))
         values[leaf] = float64(low) + share * float64(high - low)
 
 
@@ -116,7 +134,7 @@ def weighted_leaf_quantiles(rows, leaf_ptr, label, margin, weight, unit, alpha, 
         total = int64(0)
         for i in range(first, last):
             total += weight[_row_at(rows, i)]
-        goal = float32(float64(float32(float64(total) * unit)) * alpha)
+        goal = goal_of(total, unit, alpha)
         prefix = uint32(0)
         mask = uint32(0)
         below = int64(0)  # weight of all keys below the prefix
@@ -139,12 +157,12 @@ def weighted_leaf_quantiles(rows, leaf_ptr, label, margin, weight, unit, alpha, 
                 chosen = uint32(digit)  # the last one with residuals, should rounding keep all below the goal
                 passed = reached
                 reached += counts[digit, 1]
-                if float32(float64(reached) * unit) >= goal:
+                if reaches(reached, unit, goal):
                     break
             below = passed
             prefix |= chosen << shift
             mask |= uint32(255) << shift
-        values[leaf] = _value_of(prefix)
+        values[leaf] = value_of(prefix)
 
 
 # ---- the same steps one by one, for leaves whose rows lie on several workers ----
@@ -184,4 +202,4 @@ def next_keys(leaf_ptr, keys, chosen, above, start, stop):
 def values_of_keys(keys, values, start, stop):
     """values (OUT): the float32 whose keys these are."""
     for i in range(start, stop):
-        values[i] = _value_of(keys[i])
+        values[i] = value_of(keys[i])

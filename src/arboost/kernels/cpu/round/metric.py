@@ -1,19 +1,19 @@
-"""What one row adds to a metric, and the areas under curves.
+"""What one row adds to a metric, and the areas under curves, by the formulas of `kernels/metric_formulas.py`.
 
 Row functions write values[0 : stop - start] (OUT, float64) for rows start..stop; `sums.sum_rows` adds them exactly.
 Predictions and labels are float32 and computed with in float64. Those that need only + - * / and sqrt, which NumPy
-rounds as every machine does, are NumPy functions and cost no compilation; the others are kernels.
+rounds as every machine does, are NumPy functions of the same operations, which cost no compilation.
 """
 
 import numpy as np
 from numba import float64, uint64
 
-from arboost.kernels.elementary import exp, log, log1p, log_gamma
+from arboost.kernels import metric_formulas as formula
+from arboost.kernels.cpu.round.sums import add_carried, add_exact
 from arboost.kernels.jit import kernel
 
-_LOG_FLOOR = 1e-16  # probabilities and means below this count as this
-_RATIO_FLOOR = 1e-6  # XGBoost's kRtEps
 _ROW_MASK = 0xFFFFFFFF
+_EXACT_BELOW = 2.0**52
 
 
 def _difference(pred: np.ndarray, label: np.ndarray, values: np.ndarray, start: int, stop: int) -> np.ndarray:
@@ -73,20 +73,13 @@ def wrong_class(pred: np.ndarray, label: np.ndarray, values: np.ndarray, start: 
 @kernel
 def squared_log_error(pred, label, values, start, stop):
     for i in range(uint64(start), uint64(stop)):
-        d = log1p(float64(label[i])) - log1p(float64(pred[i]))
-        values[i - uint64(start)] = d * d
+        values[i - uint64(start)] = formula.squared_log_error(float64(pred[i]), float64(label[i]))
 
 
 @kernel
 def log_loss(pred, label, values, start, stop):
-    """Cross entropy of a probability; a term with no share of the label is absent, even if it were inf."""
     for i in range(uint64(start), uint64(stop)):
-        p = float64(pred[i])
-        y = float64(label[i])
-        q = 1.0 - p
-        first = y * log(p if p > _LOG_FLOOR else _LOG_FLOOR) if y != 0.0 else 0.0
-        second = (1.0 - y) * log(q if q > _LOG_FLOOR else _LOG_FLOOR) if y != 1.0 else 0.0
-        values[i - uint64(start)] = -first - second
+        values[i - uint64(start)] = formula.log_loss(float64(pred[i]), float64(label[i]))
 
 
 @kernel
@@ -95,46 +88,31 @@ def class_log_loss(pred, label, values, start, stop):
     for i in range(uint64(start), uint64(stop)):
         values[i - uint64(start)] = float64(pred[i, uint64(label[i])])
     for j in range(uint64(stop - start)):
-        p = values[j]
-        values[j] = -log(p if p > _LOG_FLOOR else _LOG_FLOOR)
+        values[j] = formula.class_log_loss(values[j])
 
 
 @kernel
 def poisson_log_loss(pred, label, values, start, stop):
-    """-ln of the Poisson probability of the label."""
     for i in range(uint64(start), uint64(stop)):
-        mean = float64(pred[i])
-        mean = mean if mean > _LOG_FLOOR else _LOG_FLOOR
-        y = float64(label[i])
-        values[i - uint64(start)] = log_gamma(y + 1.0) + mean - log(mean) * y
+        values[i - uint64(start)] = formula.poisson_log_loss(float64(pred[i]), float64(label[i]))
 
 
 @kernel
 def gamma_log_loss(pred, label, values, start, stop):
-    """-ln of the gamma density with shape 1, up to a constant."""
     for i in range(uint64(start), uint64(stop)):
-        mean = float64(pred[i])
-        mean = mean if mean > _RATIO_FLOOR else _RATIO_FLOOR
-        values[i - uint64(start)] = float64(label[i]) / mean + log(mean)
+        values[i - uint64(start)] = formula.gamma_log_loss(float64(pred[i]), float64(label[i]))
 
 
 @kernel
 def gamma_deviance(pred, label, values, start, stop):
-    """Half the unit deviance of the gamma distribution."""
     for i in range(uint64(start), uint64(stop)):
-        mean = float64(pred[i]) + _RATIO_FLOOR
-        y = float64(label[i]) + _RATIO_FLOOR
-        values[i - uint64(start)] = log(mean / y) + y / mean - 1.0
+        values[i - uint64(start)] = formula.gamma_deviance(float64(pred[i]), float64(label[i]))
 
 
 @kernel
 def tweedie_log_loss(pred, label, power, values, start, stop):
-    """-ln of the Tweedie likelihood, up to terms of the label only."""
     for i in range(uint64(start), uint64(stop)):
-        log_mean = log(float64(pred[i]))
-        a = float64(label[i]) * exp((1.0 - power) * log_mean) / (1.0 - power)
-        b = exp((2.0 - power) * log_mean) / (2.0 - power)
-        values[i - uint64(start)] = b - a
+        values[i - uint64(start)] = formula.tweedie_log_loss(float64(pred[i]), float64(label[i]), power)
 
 
 # Curves take the rows by falling prediction. `ranked` holds one uint64 a row, sorted:
@@ -154,49 +132,40 @@ def rank_rows(pred: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def roc_area(ranked, positive, negative, area, start, stop):
-    """area[0] (OUT) = area under positive over negative weight."""
-    total = 0.0
-    tp_before = 0
-    tp = 0
-    fp_step = 0
+def roc_area(ranked, positive, negative, scale, acc, start, stop):
+    """Add to an accumulator (OUT) what the steps add to the area under positive over negative weight.
+
+    scale is the product of both sides' weights: below 2**52 all sums are exact in float64.
+    """
+    tp, fp, tp_before, fp_before, high, low = 0, 0, 0, 0, 0.0, 0.0
+    is_small = scale < _EXACT_BELOW
     for j in range(uint64(start), uint64(stop)):
         i = ranked[j] & uint64(_ROW_MASK)
         tp += positive[i]
-        fp_step += negative[i]
+        fp += negative[i]
         if j + uint64(1) == uint64(stop) or (ranked[j] ^ ranked[j + uint64(1)]) > uint64(_ROW_MASK):
-            total += float64(fp_step) * (0.5 * (float64(tp_before) + float64(tp)))
-            tp_before = tp
-            fp_step = 0
-    area[0] = total
+            value = formula.roc_area(tp_before, fp_before, tp, fp, scale)
+            if is_small:
+                high += value
+            else:
+                high, low = add_carried(acc, high, low, value)
+            tp_before, fp_before = tp, fp
+    add_exact(acc, high)
+    add_exact(acc, low)
 
 
 @kernel
-def precision_recall_area(ranked, positive, negative, total_positive, area, start, stop):
-    """area[0] (OUT) = area under precision over recall; Davis & Goadrich (2006), Keilwagen et al. (2014).
-
-    Within a step false positives grow linearly with true positives, so that with recall r the precision is
-    r / (a r + b); a r + b is the share of rows taken so far, over that of the positives.
-    """
-    total = 0.0
-    scale = float64(total_positive)
-    tp = 0
-    fp = 0
-    tp_before = 0
-    fp_before = 0
+def precision_recall_area(ranked, positive, negative, scale, acc, start, stop):
+    """Add to an accumulator (OUT) what the steps add to the area under precision over recall; scale is n_positive."""
+    tp, fp, tp_before, fp_before, high, low = 0, 0, 0, 0, 0.0, 0.0
     for j in range(uint64(start), uint64(stop)):
         i = ranked[j] & uint64(_ROW_MASK)
         tp += positive[i]
         fp += negative[i]
         if j + uint64(1) == uint64(stop) or (ranked[j] ^ ranked[j + uint64(1)]) > uint64(_ROW_MASK):
             if tp != tp_before:
-                slope = float64(fp - fp_before) / float64(tp - tp_before)
-                a = 1.0 + slope
-                b = (float64(fp_before) - slope * float64(tp_before)) / scale
-                recall = float64(tp - tp_before) / scale
-                if b != 0.0:
-                    recall -= b / a * log(float64(tp + fp) / float64(tp_before + fp_before))
-                total += recall / a
-            tp_before = tp
-            fp_before = fp
-    area[0] = total
+                value = formula.precision_recall_area(tp_before, fp_before, tp, fp, scale)
+                high, low = add_carried(acc, high, low, value)
+            tp_before, fp_before = tp, fp
+    add_exact(acc, high)
+    add_exact(acc, low)

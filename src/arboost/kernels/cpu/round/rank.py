@@ -8,33 +8,37 @@ with the higher label and delta, held fixed, says how much the metric would chan
 """
 
 import numpy as np
-from numba import float32, float64, int64, uint32, uint64
+from numba import float32, float64, int64, uint64
 
-from arboost.kernels.elementary import bits_of, exp, log, log1p
+from arboost.kernels.elementary import exp, log, log1p
 from arboost.kernels.jit import kernel, part, scalar
-from arboost.kernels.scalar import mix
+from arboost.kernels.rank_formulas import (
+    AT_RANDOM,
+    BY_DISTANCE,
+    EXP_GAIN,
+    FIRST_ROW,
+    KEY,
+    KIND,
+    LN2,
+    MAP,
+    N_PAIRS,
+    NDCG,
+    NORMALISE,
+    ROW_MASK,
+    TINY,
+    draw_partner,
+    falling_key,
+    gain,
+    group_factor,
+    pair_derivatives,
+    precision_change,
+)
 
-NDCG, MAP, PAIRWISE = 0, 1, 2  # what `delta` measures
 PRECISION = 2  # of the metrics, instead of PAIRWISE
-
-# entries of the `settings` of gradients (int64)
-KIND, N_PAIRS, AT_RANDOM, BY_DISTANCE, NORMALISE, EXP_GAIN, KEY, FIRST_ROW, N_SETTINGS = range(9)
-
-_LN2 = 0.6931471805599453
 _NAN = float("nan")
-_MIN_SCORE_DISTANCE = 0.01  # added to a distance of scores before it divides
-_TINY = 1e-16
 _RUN = 8  # keys sorted by insertion before runs are merged
-_ROW_MASK = 0xFFFFFFFF
 # rows of the float scratch: the first six by rank, the others by pair
 _SCORE, _LABEL, _GAIN, _HITS, _G, _H, _DISTANCE, _DELTA, _LAMBDA, _HESSIAN, _N_WORK = range(11)
-
-
-@scalar
-def _falling_key(x):
-    """A uint64 in 32 bits that is smaller for a larger float32; -0 and 0 are one."""
-    bits = bits_of(x + float32(0.0))
-    return uint64(bits if bits >> uint32(31) else bits ^ uint32(0x7FFFFFFF))
 
 
 @scalar
@@ -90,7 +94,7 @@ def _sort_keys(keys, spare, n):
 def _sort_rows(values, first, n, keys, spare):
     """keys[:n] (OUT): rows from `first` on by falling value; a key's low half is the row's place in the group."""
     for i in range(n):
-        keys[i] = (_falling_key(values[first + i]) << uint64(32)) | i
+        keys[i] = (falling_key(values[first + i]) << uint64(32)) | i
     return _sort_keys(keys, spare, n)
 
 
@@ -103,17 +107,11 @@ def _largest_group(group_ptr, start, stop):
     return size
 
 
-@scalar
-def _gain(label, exp_gain):
-    """2**label - 1 for labels up to 31, or the label."""
-    return float64((uint64(1) << uint64(label)) - uint64(1)) if exp_gain else float64(label)
-
-
 @kernel
 def fill_discounts(discount, start, stop):
     """discount[i] (OUT) = 1 / log2(i + 2): what a gain at rank i counts."""
     for i in range(uint64(start), uint64(stop)):
-        discount[i] = _LN2 / log(float64(i + uint64(2)))
+        discount[i] = LN2 / log(float64(i + uint64(2)))
 
 
 @kernel
@@ -126,7 +124,7 @@ def invert_ideal_dcg(label, group_ptr, discount, top, exp_gain, values, start, s
         _sort_rows(label, first, n, keys[0], keys[1])
         ideal = 0.0
         for i in range(n if n < uint64(top) else uint64(top)):
-            ideal += _gain(label[first + (keys[0, i] & uint64(_ROW_MASK))], exp_gain) * discount[i]
+            ideal += gain(label[first + (keys[0, i] & uint64(ROW_MASK))], exp_gain) * discount[i]
         values[q] = 1.0 / ideal if ideal > 0.0 else 0.0
 
 
@@ -139,14 +137,14 @@ def _take_by_rank(margin, label, first, n, settings, keys, work):
     hits = 0.0
     precisions = 0.0
     for i in range(n):
-        row = first + (keys[i] & uint64(_ROW_MASK))
+        row = first + (keys[i] & uint64(ROW_MASK))
         y = label[row]
         work[_SCORE, i] = float64(margin[row])
         work[_LABEL, i] = float64(y)
         work[_G, i] = 0.0
         work[_H, i] = 0.0
         if settings[KIND] == NDCG:
-            work[_GAIN, i] = _gain(y, settings[EXP_GAIN] != 0)
+            work[_GAIN, i] = gain(y, settings[EXP_GAIN] != 0)
         elif settings[KIND] == MAP:
             hits += float64(y)
             precisions += float64(y) / float64(i + uint64(1))
@@ -156,26 +154,22 @@ def _take_by_rank(margin, label, first, n, settings, keys, work):
 
 @scalar
 def _map_delta(work, a, b, n):
-    """Change of the average precision if ranks a < b swapped: their own terms, and those of the hits between."""
+    """Change of the average precision if ranks a < b swapped."""
     between = work[_GAIN, b - uint64(1)] - work[_GAIN, a]
-    last = work[_HITS, b] / float64(b + uint64(1))
-    hits = work[_HITS, a]
-    place = float64(a + uint64(1))
     falls = work[_LABEL, a] > work[_LABEL, b]
-    change = hits / place + between - last if falls else (hits + 1.0) / place + between - last
-    return abs(change) / work[_HITS, n - uint64(1)]
+    return precision_change(falls, work[_HITS, a], work[_HITS, b], work[_HITS, n - uint64(1)], between, a, b)
 
 
 @part
 def _measure_pairs(kind, i, partner, n_partners, n, inverse_ideal, discount, work):
     """Signed distance s_high - s_low and delta (OUT) of the pairs of rank i with its partners."""
-    score, y, gain = work[_SCORE, i], work[_LABEL, i], work[_GAIN, i]
+    score, y, own = work[_SCORE, i], work[_LABEL, i], work[_GAIN, i]
     for t in range(n_partners):
         j = partner[t]
         d = score - work[_SCORE, j]
         work[_DISTANCE, t] = d if y > work[_LABEL, j] else -d
         if kind == NDCG:
-            change = (gain - work[_GAIN, j]) * (discount[i] - discount[j])
+            change = (own - work[_GAIN, j]) * (discount[i] - discount[j])
             work[_DELTA, t] = abs(change) * inverse_ideal
         elif kind == MAP:
             work[_DELTA, t] = _map_delta(work, i if i < j else j, j if i < j else i, n)
@@ -187,14 +181,7 @@ def _measure_pairs(kind, i, partner, n_partners, n, inverse_ideal, discount, wor
 def _fill_lambdas(distance, delta, by_distance, n_pairs, lambdas, hessians):
     """First derivative by s_high and (XGBoost's, twice the true) second of each pair (OUT); delta is made final."""
     for t in range(n_pairs):
-        x = distance[t]
-        d = delta[t]
-        d = d / (abs(x) + _MIN_SCORE_DISTANCE) if by_distance else d
-        p = 1.0 / (1.0 + exp(-x))
-        curvature = p * (1.0 - p)
-        lambdas[t] = (p - 1.0) * d
-        hessians[t] = (curvature if curvature > _TINY else _TINY) * d * 2.0
-        delta[t] = d
+        lambdas[t], hessians[t], delta[t] = pair_derivatives(distance[t], delta[t], by_distance)
 
 
 @part
@@ -205,22 +192,22 @@ def _correct_bias(i, partner, n_partners, first, keys, bias, work, cost):
     the higher label, bias[1] of the lower.
     """
     n_positions = uint64(bias.shape[1])
-    own = keys[i] & uint64(_ROW_MASK)
+    own = keys[i] & uint64(ROW_MASK)
     for t in range(n_partners):
         j = partner[t]
-        other = keys[j] & uint64(_ROW_MASK)
+        other = keys[j] & uint64(ROW_MASK)
         is_high = work[_LABEL, i] > work[_LABEL, j]
         high = own if is_high else other
         low = other if is_high else own
         if high < n_positions and low < n_positions:
             loss = log1p(exp(work[_DISTANCE, t])) * work[_DELTA, t]
             plus, minus = bias[0, high], bias[1, low]
-            if plus >= _TINY and minus >= _TINY:
+            if plus >= TINY and minus >= TINY:
                 work[_LAMBDA, t] /= plus * minus
                 work[_HESSIAN, t] /= plus * minus
-            if minus >= _TINY:
+            if minus >= TINY:
                 cost[0, first + high] += loss / minus
-            if plus >= _TINY:
+            if plus >= TINY:
                 cost[1, first + low] += loss / plus
 
 
@@ -264,14 +251,6 @@ def _same_label(labels, sorted_ranks, at, n):
     return first, last
 
 
-@scalar
-def _draw_partner(key, draw, first, last, n):
-    """A random place in 0 .. n outside first .. last: the same for this key and draw wherever it is made."""
-    others = first + (n - last)
-    place = ((mix(key ^ mix(draw)) >> uint64(32)) * others) >> uint64(32)
-    return place if place < first else place + (last - first)
-
-
 @part
 def _add_pairs(
     i, partner, n_partners, first, n, inverse_ideal, by_distance, discount, settings, bias, keys, work, cost
@@ -294,7 +273,7 @@ def _pair_top(first, n, inverse_ideal, by_distance, discount, settings, bias, ke
         total += _add_pairs(
             i, places[0], m, first, n, inverse_ideal, by_distance, discount, settings, bias, keys, work, cost
         )
-    return log1p(total) / _LN2 / total if total > 0.0 else 1.0
+    return group_factor(total)
 
 
 @part
@@ -303,19 +282,19 @@ def _pair_at_random(label, first, n, inverse_ideal, by_distance, discount, setti
     n_draws = uint64(settings[N_PAIRS])
     rank_of, sorted_ranks = places[1], places[2]
     for i in range(n):
-        rank_of[keys[0, i] & uint64(_ROW_MASK)] = i
+        rank_of[keys[0, i] & uint64(ROW_MASK)] = i
     _sort_rows(label, first, n, keys[1], keys[2])
     for at in range(n):
-        sorted_ranks[at] = rank_of[keys[1, at] & uint64(_ROW_MASK)]
+        sorted_ranks[at] = rank_of[keys[1, at] & uint64(ROW_MASK)]
     same_first, same_last = uint64(0), uint64(0)
     for at in range(n):
         if at >= same_last:
             same_first, same_last = _same_label(work[_LABEL], sorted_ranks, at, n)
         if same_last - same_first == n:
             break
-        row = uint64(settings[FIRST_ROW]) + first + (keys[1, at] & uint64(_ROW_MASK))  # its id among all workers
+        row = uint64(settings[FIRST_ROW]) + first + (keys[1, at] & uint64(ROW_MASK))  # its id among all workers
         for k in range(n_draws):
-            place = _draw_partner(uint64(settings[KEY]), row * n_draws + k, same_first, same_last, n)
+            place = draw_partner(uint64(settings[KEY]), row * n_draws + k, same_first, same_last, n)
             places[0, 0] = sorted_ranks[place]
             i = sorted_ranks[at]
             _add_pairs(
@@ -359,7 +338,7 @@ def lambda_gradients(margin, label, group_ptr, per_group, discount, settings, bi
             )
         scale = per_group[0, q] * (scale if settings[NORMALISE] else 1.0)
         for i in range(n):
-            row = first + (keys[0, i] & uint64(_ROW_MASK))
+            row = first + (keys[0, i] & uint64(ROW_MASK))
             g[row] = float32(work[_G, i] * scale)
             h[row] = float32(work[_H, i] * scale)
 
@@ -384,7 +363,7 @@ def position_bias(sums, power, bias, start, stop):
     for side in range(2):
         first = sums[side, 0]
         for p in range(start, stop):
-            if first >= _TINY:
+            if first >= TINY:
                 bias[side, p] = float32(exp(power * log(sums[side, p] / first)))
 
 
@@ -395,7 +374,7 @@ def position_bias(sums, power, bias, start, stop):
 def _dcg(label, first, top, keys, exp_gain, discount):
     total = 0.0
     for i in range(top):
-        total += _gain(label[first + (keys[i] & uint64(_ROW_MASK))], exp_gain) * discount[i]
+        total += gain(label[first + (keys[i] & uint64(ROW_MASK))], exp_gain) * discount[i]
     return total
 
 
@@ -406,7 +385,7 @@ def _count_hits(label, first, n, top, keys):
     top_hits = 0.0
     precisions = 0.0
     for i in range(n):
-        y = label[first + (keys[i] & uint64(_ROW_MASK))]
+        y = label[first + (keys[i] & uint64(ROW_MASK))]
         hits += float64(y)
         if i < top:
             top_hits = hits
@@ -454,12 +433,12 @@ def ordered_pairs(pred, label, group_ptr, values, start, stop):
         n = uint64(group_ptr[q + uint64(1)]) - first
         _sort_rows(label, first, n, keys[0], keys[1])
         for i in range(n):
-            row = first + (keys[0, i] & uint64(_ROW_MASK))
-            keys[2, i] = (_falling_key(pred[row]) << uint64(32)) | i
+            row = first + (keys[0, i] & uint64(ROW_MASK))
+            keys[2, i] = (falling_key(pred[row]) << uint64(32)) | i
         wrong = float64(_sort_keys(keys[2], keys[1], n))
         run = 0
         for i in range(uint64(1), n):
-            run = run + 1 if (keys[2, i] ^ keys[2, i - uint64(1)]) <= uint64(_ROW_MASK) else 0
+            run = run + 1 if (keys[2, i] ^ keys[2, i - uint64(1)]) <= uint64(ROW_MASK) else 0
             wrong += 0.5 * float64(run)
         pairs = 0.5 * float64(n) * (float64(n) - 1.0)
         values[q - uint64(start)] = (pairs - wrong) / pairs if n > uint64(2) else _NAN

@@ -1,10 +1,13 @@
-"""Random rows: row r is in if hash(key, r) is below a threshold, whichever thread, page or worker asks."""
+"""Random rows and columns, by hashes: the same ones whichever thread, page or worker asks.
+
+Row r is in if hash(key, r) is below a threshold. Of the features of a node those with the least hashes are in.
+"""
 
 from math import sqrt
 
 from numba import float32, float64, int32, int64, uint64
 
-from arboost.kernels.jit import kernel
+from arboost.kernels.jit import kernel, part
 from arboost.kernels.scalar import mix
 
 LOW_BITS = 15  # of a float32's 31 bits below the sign: rows are counted by the others
@@ -105,3 +108,56 @@ def sample_by_size(key, size, level, g, h, first_row, rows, g_out, h_out, start,
             g_out[t, r] = float32(float64(g[t, r]) * scale)
             h_out[t, r] = float32(float64(h[t, r]) * scale)
     return n - uint64(start)
+
+
+@part
+def _nth_least(values, n):
+    """The n-th least of some values, n from 1; they are parted on the way (quickselect)."""
+    low, high, k = int64(0), int64(values.shape[0] - 1), int64(n - 1)
+    while low < high:
+        pivot, i, j = values[(low + high) // 2], low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return values[k]
+
+
+@part
+def sample_columns_of_node(key, node, features, n_chosen, draws, mask):
+    """mask (uint8, OUT) = n_chosen of `features`, as `rng.choose` draws them for a node's key.
+
+    Ties go to the features that come first. draws: (2, n features) float64 of scratch memory.
+    """
+    n_features, node_key = features.shape[0], mix(uint64(key) ^ mix(uint64(node)))
+    for j in range(n_features):
+        bits = mix(node_key ^ mix(uint64(features[j]))) >> uint64(11)
+        draws[0, j] = draws[1, j] = (float64(int64(bits)) + 0.5) * 2.0**-53
+    limit, n_left = _nth_least(draws[1], n_chosen), int64(n_chosen)
+    mask[:] = 0
+    for j in range(n_features):
+        n_left -= int64(draws[0, j] < limit)
+    for j in range(n_features):
+        if draws[0, j] < limit:
+            mask[features[j]] = 1
+        elif draws[0, j] == limit and n_left > 0:
+            mask[features[j]] = 1
+            n_left -= 1
+
+
+@kernel
+def sample_columns(key, nodes, features, n_chosen, draws, masks, start, stop):
+    """The same for nodes[i] and masks[i], i in start..stop."""
+    for i in range(start, stop):
+        sample_columns_of_node(key, nodes[i], features, n_chosen, draws, masks[i])

@@ -39,6 +39,28 @@ def add_exact(acc, value):
     acc[slot + uint64(1)] += ((significand >> int64(_LOW_BITS)) ^ sign) - sign
 
 
+@scalar
+def two_sum(a, b):
+    """a + b rounded, and exactly what that has lost (Knuth's TwoSum)."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
+
+
+@scalar
+def add_carried(acc, high, low, value):
+    """The same, carried on in two numbers for as long as they hold the sum exactly; returns them.
+
+    Values of like size cost a few additions so. In the end both are for `add_exact`.
+    """
+    high, lost = two_sum(high, value)
+    total, rest = two_sum(low, lost)
+    if rest == 0.0:
+        return high, total
+    add_exact(acc, low)
+    return high, lost
+
+
 @kernel
 def add_values(values, acc, start, stop):
     """Add values[start:stop] to an accumulator (OUT)."""
