@@ -312,7 +312,7 @@ def _check_loss(d: Draw) -> str:
     # leaves that are solved: ours keep constraints, and `exact` solves them too
     is_solved = p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
     keeps_promise = is_solved and ("monotone_constraints" in p or p.get("tree_method") == "exact")
-    fits_less = any(name in p or name in d.more_params for name in CHOICES)
+    fits_less = any(name in p or name in d.more_params for name in (*CHOICES, "linear_leaves"))
     if has_no_peer or overshoots or keeps_promise or fits_less:  # XGBoost does not hold the constraint there
         return "alone"
     is_random = any(name in p or name in d.more_params for name in RANDOM) or "rank:" in p["objective"]

@@ -20,7 +20,7 @@ TREE_OBJECTIVES = (
 _CUSTOM = ("reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax")
 OURS_ALONE = frozenset(
     {"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha", "top_rate", "other_rate", "min_data_in_leaf",
-     "extra_trees", "path_smooth"}
+     "extra_trees", "path_smooth", "linear_leaves", "linear_lambda"}
 )  # fmt: skip
 CHOICES = ("min_data_in_leaf", "extra_trees", "path_smooth")  # which are there for bins alone
 
@@ -159,7 +159,20 @@ def draw(seed: int, largest: int = 20_000) -> Draw:
     drawn.is_custom = params["objective"] in _CUSTOM and d.chance(0.15)
     if drawn.n_more_rounds and booster == "gbtree" and d.chance(0.5):
         drawn.more_params = _other_growth(d, drawn)
+    if booster == "gbtree" and d.chance(0.12):
+        _make_linear(d, drawn)
     return drawn
+
+
+def _make_linear(d: _Drawer, drawn: Draw) -> None:
+    """Linear leaves, mostly without what they do not go with."""
+    chosen = {"linear_leaves": True} | d.maybe(0.5, "linear_lambda", 0.0, 1.0, 1000.0)
+    for params in (drawn.params, drawn.more_params) if drawn.more_params else (drawn.params,):
+        params |= chosen
+        if d.chance(0.8):
+            params.pop("monotone_constraints", None)
+            params.pop("multi_strategy", None)
+            drawn.is_quantile, drawn.process_type = False, "default"
 
 
 def _other_growth(d: _Drawer, drawn: Draw) -> dict[str, Any]:
@@ -412,8 +425,10 @@ def _avoid_refusals(params: dict[str, Any], is_quantile: bool, is_categorical: b
         del params["multi_strategy"]
     is_local = params.get("sketch_proposal") == "local"
     is_symmetric = params.get("grow_policy") == "symmetric"
-    if params.get("tree_method") == "exact" or is_local or wants_vectors or params.get("max_depth", 0) > 16:
-        params.update({"grow_policy": "depthwise"} if is_symmetric else {})
+    has_no_levels = params.get("tree_method") == "exact" or is_local or params.get("max_depth", 0) > 16
+    if has_no_levels and is_symmetric:
+        params["grow_policy"] = "depthwise"
+    if has_no_levels or wants_vectors:
         for name in CHOICES:
             params.pop(name, None)
     if is_categorical or is_symmetric or "monotone_constraints" in params or "path_smooth" in params:

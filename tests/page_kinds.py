@@ -45,6 +45,10 @@ KINDS = {
     "absolute error": ({"objective": "reg:absoluteerror"}, {}),
     "quantiles": ({"objective": "reg:quantileerror", "quantile_alpha": [0.2, 0.8]}, {}),
     "vectors": ({"multi_strategy": "multi_output_tree"}, {"label": np.stack([Y, -Y, Y**2], axis=1)}),
+    "symmetric vectors": (
+        {"multi_strategy": "multi_output_tree", "grow_policy": "symmetric", "subsample": 0.7},
+        {"label": np.stack([Y, -Y, Y**2], axis=1)},
+    ),
     "weights": ({}, {"weight": np.linspace(0, 2, N_ROWS)}),
     "dart": ({"booster": "dart", "rate_drop": 0.4}, {}),
     "forest": ({"num_parallel_tree": 2, "subsample": 0.5}, {}),

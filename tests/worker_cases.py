@@ -109,11 +109,17 @@ KINDS = {
     "targets": ({"eval_metric": ["rmse", "mae"]}, TARGETS | WEIGHT),
     "targets with gaps": ({}, GAPS),
     "vectors": ({"multi_strategy": "multi_output_tree", "subsample": 0.7}, TARGETS),
+    "symmetric vectors": ({"multi_strategy": "multi_output_tree", "grow_policy": "symmetric"}, TARGETS),
     "vectors of gradient samples": (
         {"multi_strategy": "multi_output_tree", "subsample": 0.5, "sampling_method": "gradient_based"},
         TARGETS,
     ),
     "vectors of medians": ({"multi_strategy": "multi_output_tree", "objective": "reg:absoluteerror"}, GAPS),
+    "linear leaves": ({"linear_leaves": True, "linear_lambda": 1.0}, WEIGHT),
+    "linear leaves of samples": (
+        {"linear_leaves": True, "subsample": 0.5, "objective": "multi:softprob", "num_class": 3},
+        CLASSES | CATEGORIES,
+    ),
     "refreshed": ({"updater": "grow_quantile_histmaker,refresh", "subsample": 0.5}, {}),
 }
 

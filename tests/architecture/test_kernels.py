@@ -16,12 +16,15 @@ WITHOUT_RANGE: dict[str, str] = {
     "kernels.cpu.grow.finish": "one small node table",
     "kernels.cpu.grow.level.carry_out": "a team's kernel: it shares out the work of an order by thread number",
     "kernels.cpu.grow.paged.carry_out": "a team's kernel, as level.carry_out",
+    "kernels.cpu.grow.whole.grow": "a tree by one thread: each node needs the one above, and trees are shared out",
+    "kernels.cpu.grow.whole.sum_nodes": "one node table, from the leaves up",
     "kernels.cpu.sorted.exact.carry_out": "a team's kernel, as level.carry_out",
     "kernels.cpu.sorted.exact.plan_children": "bookkeeping of one node table, as nodes",
     "kernels.cpu.sorted.local_proposals.choose_splits": "bookkeeping of one node table, as nodes",
     "kernels.cpu.sorted.local_proposals.plan_children": "bookkeeping of one node table, as nodes",
     "kernels.cpu.sorted.summary": "one summary at a time; proposals for many features do take a range",
     "kernels.cpu.model.predict.pack_tree": "one tree is packed by one walk from its root",
+    "kernels.cpu.model.symmetric.find_conditions": "one tree is looked at by one walk from its root",
 }
 
 # Modules besides jit.py that call Numba's compiler: why.

@@ -72,7 +72,8 @@ ROOMS = {
     "narwhals": ["matrix.frames"],
     "onnx": ["modelio.onnx"],
     "lz4": ["matrix.codec"],
-    "cupy": ["compat"],
+    "cuda": ["kernels.gpu"],  # comes with numba-cuda
+    "cupy": ["compat", "matrix.on_device"],
     "sklearn": ["compat", "sklearn", "ensemble"],
     "matplotlib": ["compat", "plotting", "cli.drawing"],
     "graphviz": ["compat", "plotting"],
@@ -185,6 +186,18 @@ def test_cuda_only_in_its_room(modules):
         if not inside(module.name, CUDA_ROOM)
         for node, name in imports_of(module)
         if "cuda" in name.split(".")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_kernels_of_the_cpu_know_no_device(modules):
+    """Their cache on disk is stamped with what they can be made of, which leaves a device's kernels out."""
+    wrong = [
+        f"{module.at(node)}: imports {name}"
+        for module in modules
+        if inside(module.name, "kernels") and not inside(module.name, CUDA_ROOM)
+        for node, name in imports_of(module)
+        if inside(name, f"arboost.{CUDA_ROOM}")
     ]
     assert not wrong, "\n".join(wrong)
 

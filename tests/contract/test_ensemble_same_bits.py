@@ -10,6 +10,7 @@ pytest.importorskip("sklearn", minversion="1.6")
 from arboost.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
+    ExtraTreesClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -28,6 +29,7 @@ CASES = [
     (RandomForestClassifier, {"n_estimators": 5, "max_features": 2}, SCORE > 1),
     (RandomForestClassifier, {"n_estimators": 3, "max_leaf_nodes": 200}, THREE),
     (ExtraTreesRegressor, {"n_estimators": 3, "max_features": 2}, SCORE),
+    (ExtraTreesClassifier, {"n_estimators": 5, "oob_score": True, "bootstrap": True}, THREE),
     (AdaBoostClassifier, {"n_estimators": 4}, THREE),
     (AdaBoostRegressor, {"n_estimators": 4}, SCORE),
     (GradientBoostingRegressor, {"n_estimators": 3, "loss": "huber", "subsample": 0.5}, SCORE),

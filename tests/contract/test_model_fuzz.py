@@ -13,6 +13,7 @@ import warnings
 import numpy as np
 import pytest
 
+import arboost
 from arboost.modelio import json_text, ubjson
 from arboost.modelio.dump import dump_tree
 from arboost.modelio.files import load_bytes, save_bytes
@@ -22,6 +23,7 @@ from arboost.runtime.errors import ModelFileError
 from naive_modelio import find_leaf, gbtree_cases, other_cases
 
 NAMES = ["regression", "forest", "categorical_sets", "frame", "early_stopped", "pruned", "unbiased_rank", "vector_leaf"]
+NAMES += ["linear_leaves"]
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 2**15, 2**24, 2**31 - 1, 2**31, -(2**31), 2**63, 10**30, 0.5, -0.0, 1e300]
 NUMBERS += [float("nan"), float("inf"), -float("inf")]
 VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {}, [[]], {"a": 1}, ["a"], "\ud800"]
@@ -29,8 +31,17 @@ VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {
 
 def first_rounds(name: str, format: str) -> bytes:
     """A small file: the first round of a model."""
+    if name == "linear_leaves":
+        return linear_model(format)
     case = other_cases()[name] if name == "vector_leaf" else gbtree_cases()[name]
     return bytes(case.booster[:1].save_raw(format))
+
+
+def linear_model(format: str) -> bytes:
+    """A file of ours that XGBoost has no counterpart of."""
+    X = np.random.default_rng(3).normal(size=(200, 3)).astype(np.float32)
+    params = {"linear_leaves": True, "linear_lambda": 0, "max_depth": 2, "nthread": 1}
+    return bytes(arboost.train(params, arboost.DMatrix(X, np.sin(2 * X[:, 0])), 1).save_raw(format))
 
 
 def check_sound(model: SavedModel) -> None:

@@ -118,9 +118,20 @@ def test_a_tree_without_splits():
     np.testing.assert_allclose(from_lightgbm(theirs).inplace_predict(X), theirs.predict(X), **CLOSE)
 
 
+@pytest.mark.parametrize("params", [{}, {"objective": "binary"}], ids=str)
+def test_linear_trees(params):
+    label = SCORE > 0 if "objective" in params else SCORE + 0.3 * X[:, 1] ** 2
+    data = lgb.Dataset(HOLES, label, params={"linear_tree": True, **params})
+    theirs = lgb.train({**SMALL, "linear_tree": True, "linear_lambda": 0.1, **params}, data, 8)
+    assert "leaf_coeff" in theirs.model_to_string()
+    ours = from_lightgbm(theirs)
+    for rows in (X, HOLES, 3 * X):
+        np.testing.assert_allclose(ours.inplace_predict(rows), theirs.predict(rows), rtol=2e-5, atol=2e-5)
+    again = arboost.Booster(model_file=ours.save_raw())
+    np.testing.assert_array_equal(again.inplace_predict(X), ours.inplace_predict(X))
+
+
 def test_what_has_no_twin_is_refused_by_name():
-    with pytest.raises(XGBoostError, match="linear"):
-        from_lightgbm(train(X, SCORE, linear_tree=True))
     with pytest.raises(XGBoostError, match="reg_sqrt"):
         from_lightgbm(train(X, np.abs(SCORE), reg_sqrt=True))
     with pytest.raises(XGBoostError, match="cross_entropy_lambda"):

@@ -12,8 +12,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import arboost as xgb
 from arboost.ensemble import BoostedClassifier, BoostedRegressor
-from arboost.ensemble.audition import Clock, Contender, Race, is_better
+from arboost.ensemble.audition import Clock, Contender, Part, Race, is_better
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
+from arboost.ensemble.recipes import Facts, effort_for, finer, recipes, rounds_of_more_rows
 from arboost.ensemble.trend import Trend, fit_trend
 
 DRAWS = "rows are set aside at random, so a row of weight 2 is not two rows"
@@ -178,7 +179,7 @@ def test_choices_are_printed(capsys):
 def contenders(depths, X, y):
     train, valid = xgb.DMatrix(X[:400], y[:400]), xgb.DMatrix(X[400:], y[400:])
     shared = {"objective": "reg:squarederror", "eta": 0.3, "verbosity": 0}
-    return [Contender(str(d), shared | {"max_depth": d}, train, valid) for d in depths]
+    return [Contender(str(d), shared | {"max_depth": d}, [Part(train, valid)]) for d in depths]
 
 
 def test_the_better_half_of_the_challengers_goes_on():
@@ -193,11 +194,91 @@ def test_the_better_half_of_the_challengers_goes_on():
     assert kept[-1].best_score == min(c.best_score for c in ranking)
 
 
+def test_who_is_behind_the_champion_is_out_at_once():
+    X, y = make_regression()
+    champion, *others = contenders((3, 1, 3, 2), X, y)
+    ranking = Race(4, 40, 10, Clock(), 1.0, lambda text: None, lambda c: None).run([champion, *others])
+    assert [len(c.scores) for c in others] == [4, len(champion.scores), 4]  # the champion's twin is level with it
+    assert ranking[0] is champion
+
+
 def test_a_challenger_that_is_no_better_than_chance_does_not_win():
     X, y = make_regression()
     champion, twin = contenders((3, 3), X, y)
     assert Race(5, 20, 10, Clock(), 1.0, lambda text: None, lambda c: None).run([champion, twin])[0] is champion
     assert not is_better(twin, champion)
+
+
+def test_a_contender_of_folds_is_scored_on_all_their_rows():
+    """The score is the loss of all validation rows, each weighed, whatever part it belongs to."""
+    X, y = make_regression()
+    weight = np.linspace(0.5, 2.0, len(y)).astype(np.float32)
+    data = xgb.DMatrix(X, y, weight=weight)
+    held = [np.arange(0, 50), np.arange(50, 200)]
+    parts = [Part(data.slice(np.setdiff1d(np.arange(len(y)), rows)), data.slice(rows)) for rows in held]
+    contender = Contender("both", {"objective": "reg:squarederror", "max_depth": 2, "verbosity": 0}, parts)
+    contender.advance(4, 10, Clock())
+    assert contender.n_rounds == len(contender.scores) == 4
+    rows = np.concatenate(held)
+    np.testing.assert_array_equal(contender.row_weights(), weight[rows])
+    np.testing.assert_allclose(contender.row_losses(), (contender.held_out() - y[rows]) ** 2, rtol=1e-6)
+    mean = np.average(contender.row_losses(), weights=weight[rows])
+    assert contender.scores[contender.best_round] == pytest.approx(np.sqrt(mean), rel=1e-5)
+
+
+def test_few_rows_are_all_held_out_once_and_the_rounds_are_raised():
+    X, y = make_regression(300)
+    model = BoostedRegressor(quality=3).fit(X, y)
+    choices = model.choices_
+    assert choices["folds"] == 3
+    assert choices["validation_rows"] == model._n_heldout == choices["refit_rows"] == 300
+    assert model.members_[0].num_boosted_rounds() == choices["rounds"]
+    assert rounds_of_more_rows(100, 2 / 3) == 133
+    assert rounds_of_more_rows(100, 1.0) == 100
+    own_split = BoostedRegressor(quality=3, validation_fraction=0.25).fit(X, y)
+    assert own_split.choices_["validation_rows"] == 75
+
+
+@pytest.mark.parametrize(
+    ("facts", "names", "vectors"),
+    [
+        (Facts(4000, 50, 7, 0, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
+        (Facts(4000, 784, 10, 0, True, False), ["trees with vectors of classes"], "lossguide"),
+        (Facts(4000, 50, 3, 9, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
+        (Facts(4000, 50, 3, 0, False, False), ["deep symmetric trees"], None),
+    ],
+)
+def test_what_auditions_for_several_outputs(facts, names, vectors):
+    """Trees with vectors split no categories: they see statistics. Symmetric ones of many columns would take long."""
+    found = recipes(3, facts)
+    assert [recipe.name for recipe in found] == names
+    if vectors is not None:
+        params = found[0].params
+        assert (params["multi_strategy"], params["grow_policy"]) == ("multi_output_tree", vectors)
+        assert params.get("cat_strategy") == ("ordered_ts" if facts.most_categories else None)
+
+
+def test_vectors_of_classes_take_categories_and_keep_every_bit(tmp_path):
+    frame, y = make_frame(400)
+    classes = np.where(frame["x"] > 1, "more", y)
+    models = [BoostedClassifier(quality=3, n_jobs=n).fit(frame, classes) for n in (1, 2)]
+    found = [model.predict_proba(frame) for model in models]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert "trees with vectors of classes" in models[0].choices_["auditions"]
+    models[0].save_model(tmp_path / "m.json")
+    again = BoostedClassifier()
+    again.load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(again.predict_proba(frame), found[0])
+
+
+def test_steps_after_auditions_are_finer():
+    effort = effort_for(3, Facts(1000, 5, 1, 0, True, True))
+    forest = finer({"eta": 0.75, "num_parallel_tree": 2}, effort)
+    assert forest == {"eta": 0.25, "num_parallel_tree": 6}
+    assert finer({"eta": 0.75}, effort) == {"eta": 0.25}
+    many_classes = effort_for(3, Facts(1000, 5, 4, 0, True, False))
+    assert (many_classes.folds, many_classes.finer) == (1, 1)
+    assert effort_for(3, Facts(10**6, 5, 1, 0, True, True)).folds == 1
 
 
 def test_members_with_and_without_a_trend_do_not_mix():

@@ -98,6 +98,8 @@ def test_any_edit_changes_the_stamp(folder):
     assert len(seen) == 5
     before = digest()
     (folder / "notes.txt").write_text("no code")
+    (folder / "gpu").mkdir()
+    (folder / "gpu" / "split.py").write_text("c = 5\n")  # a device's kernels have a stamp of their own
     assert digest() == before
 
 

@@ -138,7 +138,7 @@ def test_memory_protocols(kind, dtype):
 
 
 def test_memory_out_of_reach():
-    with pytest.raises(XGBoostError, match=r"can't convert device tensor.*main memory.*detach\(\)\.cpu\(\)"):
+    with pytest.raises(XGBoostError, match=r"CUDA device.*main memory.*detach\(\)\.cpu\(\)"):
         adapt(OnDevice())
 
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse
 import xgboost
 
+import arboost
 from arboost.matrix.dmatrix import DataSplitMode, DMatrix, QuantileDMatrix
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -272,3 +273,15 @@ def test_arguments_that_change_nothing():
     data = DMatrix(X, silent=True, nthread=-1, enable_categorical=True, data_split_mode=DataSplitMode.ROW)
     assert data.num_row() == 6
     assert QuantileDMatrix(X, max_quantile_batches=3, nthread=1).num_row() == 6
+
+
+@pytest.mark.parametrize("n", [255, 256, 257])
+def test_no_category_is_taken_for_a_missing_value(n):
+    """Margins of training, by codes, are those of prediction, by values."""
+    codes = np.arange(4 * n) % n
+    data = DMatrix(codes[:, None].astype(np.float32), codes == n - 1, feature_types=["c"], enable_categorical=True)
+    found = {}
+    params = {"max_cat_to_onehot": 1, "eta": 1.0, "lambda": 0.0, "base_score": 0.0}
+    evals = [(data, "train"), (data.slice(range(4 * n)), "other")]
+    arboost.train(params, data, 1, evals=evals, evals_result=found, verbose_eval=False)
+    assert found["train"] == found["other"] == {"rmse": [0.0]}

@@ -57,9 +57,10 @@ def test_strings_mean_what_they_say():
 @pytest.mark.parametrize("alias", sorted(ALIASES))
 def test_alias(alias):
     name = ALIASES[alias]
-    resolved = resolve({alias: 2})
-    assert getattr(resolved.tree if name in TreeParams._fields else resolved.learner, name) == 2
-    assert resolved == resolve({name: 2})
+    value = True if PARAMS[name].type is bool else 2
+    resolved = resolve({alias: value})
+    assert getattr(resolved.tree if name in TreeParams._fields else resolved.learner, name) == value
+    assert resolved == resolve({name: value})
 
 
 @pytest.mark.parametrize(

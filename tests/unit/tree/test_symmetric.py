@@ -220,7 +220,6 @@ def test_monotone_constraints_hold(objective):
     [
         ({"tree_method": "exact"}, "exact"),
         ({"tree_method": "approx", "sketch_proposal": "local"}, "sketch_proposal"),
-        ({"multi_strategy": "multi_output_tree", "objective": "multi:softprob", "num_class": 3}, "vectors"),
         ({"max_depth": 17}, "max_depth"),
     ],
 )
@@ -260,3 +259,44 @@ def test_a_light_node_stays_a_leaf_of_weight_zero():
     tree = check_against_naive(bins, [2, 2], gradients, params_of(max_depth=2, min_child_weight=3))
     light = (tree.cover == 2) & (tree.left < 0)
     assert not tree.threshold[light].any()
+
+
+def grow_vectors(g, h, n_threads=1, **params):
+    """A tree with vectors in its leaves on the gradients (n, K) of rows whose features are always the same."""
+    X = np.random.default_rng(9).normal(size=(len(g), 5)).astype(np.float32)
+    X[::7, 1] = np.nan
+    params = {"grow_policy": "symmetric", "base_score": 0, "nthread": n_threads, **params}
+    if g.shape[1] > 1:
+        params |= {"multi_strategy": "multi_output_tree", "num_target": g.shape[1]}
+    data = arboost.DMatrix(X, g if g.shape[1] > 1 else g[:, 0])
+    booster = arboost.Booster(params, [data])
+    booster.boost(data, 0, grad=g, hess=h)
+    return booster._learner.model.trees[0]
+
+
+@pytest.mark.parametrize("params", [{}, {"alpha": 0.5, "max_depth": 8}, {"min_child_weight": 9, "gamma": 1.5}])
+def test_vectors_are_found_by_sums_over_targets(params):
+    """A target without gradients changes nothing; the same target twice doubles every gain."""
+    rng = np.random.default_rng(10)
+    g, h = rng.normal(size=(2000, 1)).astype(np.float32), rng.uniform(0.5, 1, (2000, 1)).astype(np.float32)
+    alone, zero = grow_vectors(g, h, **params), np.zeros_like(g)
+    beside = grow_vectors(np.hstack([g, zero]), np.hstack([h, zero]), **params)
+    twice = grow_vectors(np.hstack([g, g]), np.hstack([h, h]), **params | {"gamma": 2 * params.get("gamma", 0)})
+    assert len(level_conditions(alone)) > 2
+    for tree, factor in ((beside, 1), (twice, 2)):
+        for name in ("left", "right", "feature", "default_left"):
+            np.testing.assert_array_equal(getattr(tree, name), getattr(alone, name))
+        is_leaf = alone.left < 0
+        np.testing.assert_array_equal(tree.vectors[is_leaf, 0], alone.threshold[is_leaf])
+        np.testing.assert_array_equal(tree.threshold[~is_leaf], alone.threshold[~is_leaf])
+        np.testing.assert_allclose(tree.gain, factor * alone.gain, rtol=1e-6)
+    assert not beside.vectors[:, 1].any()
+    np.testing.assert_array_equal(twice.vectors[:, 0], twice.vectors[:, 1])
+
+
+def test_vectors_have_one_condition_a_level_on_any_threads():
+    rng = np.random.default_rng(11)
+    g, h = rng.normal(size=(20_000, 3)).astype(np.float32), np.ones((20_000, 3), np.float32)
+    trees = [grow_vectors(g, h, n, colsample_bynode=0.5) for n in (1, 3)]
+    assert trees[0].equals(trees[1])
+    assert len(level_conditions(trees[0])) == 6

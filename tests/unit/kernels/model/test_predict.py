@@ -116,3 +116,18 @@ def test_nodes_cut_off_by_pruning():
         leaves = np.zeros((50, 1), np.int32)
         ops.predict_leaves(data, *packed, leaf_node, leaves, 0, 50)
         assert leaves[:, 0].tolist() == [naive.leaf_of_values(tree, x) for x in data]
+
+
+def test_more_rows_than_go_through_a_tree_at_a_time():
+    rng = np.random.default_rng(5)
+    trees = [random_tree(rng, 70, 40, max_depth=9) for _ in range(3)]
+    data = rng.normal(size=(ops.MOST_ROWS + 3, 70)).astype(np.float32)
+    found = []
+    for perfect in (True, False):
+        packed, weight, leaf_node = pack(trees, perfect)
+        margin, leaves = np.zeros((len(data), 2), np.float32), np.full((len(data), 3), -1, np.int32)
+        ops.predict_margins(data, *packed, weight, margin, 0, len(data))
+        ops.predict_leaves(data, *packed, leaf_node, leaves, 0, len(data))
+        found.append((margin, leaves))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])

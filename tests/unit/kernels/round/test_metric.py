@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arboost.kernels.cpu.round import metric
+from arboost.runtime.sums import sum_of
 
 RNG = np.random.default_rng(0)
 N = 1001
@@ -72,9 +73,21 @@ def pairs_won(pred, positive, negative):
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=25))
 def test_roc_area_counts_pairs(rows):
     pred, positive, negative = (np.array(column, np.int64) for column in zip(*rows))
-    area = np.empty(1)
-    metric.roc_area(metric.rank_rows(pred.astype(np.float32)), positive, negative, area, 0, len(pred))
-    assert area[0] == pairs_won(pred, positive, negative)
+    ranked = metric.rank_rows(pred.astype(np.float32))
+    area = sum_of(metric.roc_area, ranked, positive, negative, 1.0)
+    assert area == pairs_won(pred, positive, negative)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e9])
+def test_steps_are_summed_exactly(size):
+    """Whether float64 holds the sum, two numbers do, or an accumulator has to."""
+    pred = RNG.random(N).astype(np.float32)
+    positive, negative = ((1 + size * RNG.exponential(size=N) ** 3).astype(np.int64) for _ in range(2))
+    ranked = metric.rank_rows(pred)
+    tp, fp = (np.append(0, np.cumsum(w[np.argsort(-pred)])) for w in (positive, negative))
+    scale = float(tp[-1]) * float(fp[-1])
+    steps = [float(q - p) * (0.5 * (float(a) + float(b))) for p, q, a, b in zip(fp, fp[1:], tp, tp[1:], strict=False)]
+    assert sum_of(metric.roc_area, ranked, positive, negative, scale) == math.fsum(steps)
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 1)), min_size=2, max_size=25), st.randoms())
@@ -85,12 +98,8 @@ def test_areas_do_not_depend_on_the_order_of_rows(rows, random):
     for order in (rows, shuffled):
         pred, positive = (np.array(column, np.int64) for column in zip(*order))
         ranked = metric.rank_rows(pred.astype(np.float32))
-        area = np.empty(2)
-        metric.roc_area(ranked, positive, 1 - positive, area[:1], 0, len(pred))
-        metric.precision_recall_area(
-            ranked, positive, 1 - positive, max(int(positive.sum()), 1), area[1:], 0, len(pred)
-        )
-        areas.append(area)
+        args = (ranked, positive, 1 - positive, float(max(int(positive.sum()), 1)))
+        areas.append([sum_of(kernel, *args) for kernel in (metric.roc_area, metric.precision_recall_area)])
     np.testing.assert_array_equal(*areas)
 
 

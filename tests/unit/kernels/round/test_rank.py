@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_rank as naive
+from arboost.kernels import rank_formulas
 from arboost.kernels.cpu.round import rank
 from arboost.matrix import groups
 from arboost.runtime.context import Context
@@ -77,7 +78,7 @@ def test_ordered_pairs_counts_pairs(rows):
 
 
 def test_random_partners_have_another_label_and_are_drawn_evenly():
-    draw = compiled(rank._draw_partner)
+    draw = compiled(rank_formulas.draw_partner)
     counts = np.zeros(10, int)
     for i in range(8000):
         counts[draw(np.uint64(12345), np.uint64(i), np.uint64(3), np.uint64(6), np.uint64(10))] += 1
