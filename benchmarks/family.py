@@ -3,20 +3,26 @@
 Every library keeps its own defaults; where it has no early stopping of its own it may train up to 1,000 rounds and
 stops 50 rounds after the best score on a tenth of the training rows, with the rounds of the best. Each seed draws its
 own split (75 % to train) of at most --rows rows. A fit runs in a process of its own and is ended after --cap seconds
-(then the library has no result there, and ranks last). Results are kept in a file, line by line: a run goes on where
-one stopped. Ranks are of mean scores, by set; ties share.
+of the processor's time (then the library has no result there, and ranks last); --jobs of them run at a time. Seconds in
+the table are the processor's too, of all threads: others may use the machine. A library's modules are imported before
+they are counted; what it loads or compiles when it first trains is counted. Results are kept in a file, line by line:
+a run goes on where one stopped. Ranks are of mean scores, by set; ties share.
 """
 
 import argparse
 import importlib
 import importlib.util
 import json
+import math
 import os
+import resource
+import signal
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,10 +156,8 @@ def _chimeraboost(quality: int | None) -> Callable[[Job], Predict]:
 
 def _perpetual(job: Job) -> Predict:
     perpetual = importlib.import_module("perpetual")
-    model = perpetual.PerpetualBooster(
-        objective="SquaredLoss" if job.is_regression else "LogLoss", num_threads=job.threads
-    )
-    model.fit(job.train.X, job.train.y)
+    make = perpetual.PerpetualRegressor if job.is_regression else perpetual.PerpetualClassifier
+    model = make(num_threads=job.threads).fit(job.train.X, job.train.y)
     return _sklearn_predict(model, job)
 
 
@@ -172,24 +176,24 @@ def _sklearn_predict(model: Any, job: Job) -> Predict:
 
 
 _LEAF_WISE = {"grow_policy": "lossguide", "max_leaves": 31, "max_depth": 0, "eta": 0.1, "sampling_method": "goss"}
-MODELS: dict[str, tuple[str, Callable[[Job], Predict]]] = {  # name -> (module that must be there, fit)
+MODELS: dict[str, tuple[str, Callable[[Job], Predict]]] = {  # name -> (module that has what `fit` uses, fit)
     "xgboost": ("xgboost", _xgboost_like("xgboost", {})),
     "lightgbm": ("lightgbm", _lightgbm),
     "catboost": ("catboost", _catboost),
-    "hist gradient boosting": ("sklearn", _hist_gradient_boosting),
-    "random forest": ("sklearn", _random_forest),
+    "hist gradient boosting": ("sklearn.ensemble", _hist_gradient_boosting),
+    "random forest": ("sklearn.ensemble", _random_forest),
     "chimeraboost": ("chimeraboost", _chimeraboost(None)),
     "chimeraboost quality 5": ("chimeraboost", _chimeraboost(5)),
     "perpetual": ("perpetual", _perpetual),
-    "ours: plain": ("arboost", _xgboost_like("arboost", {})),
-    "ours: symmetric": ("arboost", _xgboost_like("arboost", {"grow_policy": "symmetric", "eta": 0.1})),
+    "ours: plain": ("arboost.training", _xgboost_like("arboost", {})),
+    "ours: symmetric": ("arboost.training", _xgboost_like("arboost", {"grow_policy": "symmetric", "eta": 0.1})),
     "ours: ordered": (
-        "arboost",
+        "arboost.training",
         _xgboost_like("arboost", {"boosting_type": "ordered", "cat_strategy": "ordered_ts", "eta": 0.1}),
     ),
-    "ours: leaf-wise + GOSS": ("arboost", _xgboost_like("arboost", _LEAF_WISE)),
-    "ours: Boosted quality 3": ("arboost", _boosted(3)),
-    "ours: Boosted quality 5": ("arboost", _boosted(5)),
+    "ours: leaf-wise + GOSS": ("arboost.training", _xgboost_like("arboost", _LEAF_WISE)),
+    "ours: Boosted quality 3": ("arboost.ensemble.boosted", _boosted(3)),
+    "ours: Boosted quality 5": ("arboost.ensemble.boosted", _boosted(5)),
 }
 SINGLE = frozenset(MODELS) - {"random forest", "chimeraboost quality 5", "ours: Boosted quality 5"}
 
@@ -233,13 +237,25 @@ def score(job: Job, prediction: Any) -> float:
 def run_one(options: argparse.Namespace) -> None:
     """One fit in this process; prints its line."""
     job = load_job(options.sets, options.rows, int(options.seeds), options.threads)
-    fit = MODELS[options.models][1]
-    began = time.perf_counter()
+    module, fit = MODELS[options.models]
+    importlib.import_module(module)
+    cap = math.ceil(time.process_time() + options.cap)
+    resource.setrlimit(resource.RLIMIT_CPU, (cap, cap + 5))
+    began = clocks()
     predict = fit(job)
-    fitted = time.perf_counter()
+    fitted = clocks()
     prediction = predict(job.test.X)
-    done = time.perf_counter()
-    print(json.dumps({"score": score(job, prediction), "fit_s": fitted - began, "predict_s": done - fitted}))
+    done = clocks()
+    seconds = {}
+    for what, first, last in (("fit", began, fitted), ("predict", fitted, done)):
+        seconds |= {f"{what}_s": last[0] - first[0], f"{what}_cpu_s": last[1] - first[1]}
+    print(json.dumps({"score": score(job, prediction)} | seconds))
+
+
+def clocks() -> tuple[float, float]:
+    """Seconds of the clock, and of the processor for this process and those it has ended."""
+    times = os.times()
+    return time.perf_counter(), times.user + times.system + times.children_user + times.children_system
 
 
 def run_child(name: str, model: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -248,11 +264,9 @@ def run_child(name: str, model: str, seed: int, options: argparse.Namespace) -> 
     command = [sys.executable, __file__, *own, "--threads", str(options.threads)]
     limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), str(options.threads))
     environment = {**os.environ, **limits, "CHIMERABOOST_NO_NOTICE": "1"}
-    try:
-        done = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=options.cap, env=environment
-        )
-    except subprocess.TimeoutExpired:
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode == -signal.SIGXCPU:
         return {"error": f"no result within {options.cap} s"}
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["failed"])[-1][:200]}
@@ -264,19 +278,20 @@ def run_all(options: argparse.Namespace, sets: list[str], models: list[str]) -> 
     path = Path(options.results)
     known = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     done = {(r["set"], r["model"], r["seed"], r["rows"]): r for r in known}
-    found = []
-    for seed in range(options.seeds):
-        for name in sets:
-            for model in models:
-                key = (name, model, seed, options.rows)
-                if key not in done:
-                    where = dict(zip(("set", "model", "seed", "rows"), key, strict=True))
-                    done[key] = where | run_child(name, model, seed, options)
-                    with path.open("a") as file:
-                        file.write(json.dumps(done[key]) + "\n")
-                    print(json.dumps(done[key]), file=sys.stderr, flush=True)
-                found.append(done[key])
-    return found
+    keys = [(name, model, seed, options.rows) for seed in range(options.seeds) for name in sets for model in models]
+
+    def result(key: tuple[str, str, int, int]) -> dict[str, Any]:
+        if key not in done:
+            where = dict(zip(("set", "model", "seed", "rows"), key, strict=True))
+            done[key] = where | run_child(*key[:3], options)
+            line = json.dumps(done[key]) + "\n"
+            with path.open("a") as file:
+                file.write(line)
+            print(line, end="", file=sys.stderr, flush=True)
+        return done[key]
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return list(pool.map(result, keys))
 
 
 def summarise(results: list[dict[str, Any]], sets: list[str], models: list[str]) -> None:
@@ -291,10 +306,10 @@ def summarise(results: list[dict[str, Any]], sets: list[str], models: list[str])
             good = [r for r in found if "score" in r]
             whole = bool(good) and len(good) == len(found)
             means[model] = statistics.fmean(r["score"] for r in good) if whole else float("inf")
-            seconds[model] = statistics.fmean(r["fit_s"] for r in good) if whole else float("inf")
+            seconds[model] = statistics.fmean(r["fit_cpu_s"] for r in good) if whole else float("inf")
             spread = statistics.stdev(r["score"] for r in good) if len(good) > 1 else 0.0
             if whole:
-                predict = statistics.fmean(r["predict_s"] for r in good)
+                predict = statistics.fmean(r["predict_cpu_s"] for r in good)
                 text = f"{means[model]:10.5f} ± {spread:.5f}   fit {seconds[model]:7.2f} s   predict {predict:6.3f} s"
             else:
                 text = next((r["error"] for r in found if "error" in r), "no result")
@@ -319,8 +334,9 @@ def main() -> None:
     parser.add_argument("--models", default="all", help="names separated by commas")
     parser.add_argument("--seeds", type=int, default=5, help="splits")
     parser.add_argument("--rows", type=int, default=20_000, help="most rows of a set, training and test together")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--cap", type=float, default=600.0, help="most seconds of a fit with its prediction")
+    parser.add_argument("--threads", type=int, default=2, help="of a fit")
+    parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
+    parser.add_argument("--cap", type=float, default=600.0, help="most seconds of the processor for a fit and its use")
     parser.add_argument("--results", default="family.jsonl", help="where results are kept and looked for")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -335,7 +351,7 @@ def main() -> None:
         raise SystemExit(f"cannot run: {reason}") from None
     sets = known if options.sets == "all" else options.sets.split(",")
     models = list(MODELS) if options.models == "all" else options.models.split(",")
-    for model in [m for m in models if importlib.util.find_spec(MODELS[m][0]) is None]:
+    for model in [m for m in models if importlib.util.find_spec(MODELS[m][0].split(".")[0]) is None]:
         print(f"left out: {model} (not installed)")
         models.remove(model)
     summarise(run_all(options, sets, models), sets, models)

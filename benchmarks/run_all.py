@@ -40,6 +40,7 @@ SCRIPTS = {
     "sketch_eps.py": ["--rows", "5000", "--rounds", "2", "--seeds", "1", "--plot", os.devnull],
     "train_dart.py": ["--rows", "2000", "--rounds", "5"],
     "train_symmetric.py": ["--rows", "20000", "--rounds", "5"],
+    "train_linear_leaves.py": ["--rows", "10000", "--rounds", "3"],
     "train_exact.py": ["--rows", "5000", "--rounds", "2"],
     "cache_aware.py": ["--small", "2000", "--large", "20000", "--entries", "100000"],
     "train_multi.py": ["--rows", "2000", "--rounds", "2", "--class-rows", "5000", "--class-rounds", "2"],

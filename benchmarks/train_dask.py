@@ -81,9 +81,10 @@ def fit_xgboost(client: Any, X: Any, y: Any, params: dict[str, Any], rounds: int
 def fit_lightgbm(client: Any, X: Any, y: Any, params: dict[str, Any], rounds: int) -> Any:
     from lightgbm import DaskLGBMClassifier
 
+    # with min_child_samples=0, as elsewhere, LightGBM 4.7 on two workers stops in a check of its own (left_count > 0)
     model = DaskLGBMClassifier(
         client=client, n_estimators=rounds, max_depth=params["max_depth"], num_leaves=2 ** params["max_depth"],
-        learning_rate=params["eta"], max_bin=255, reg_lambda=1.0, min_child_weight=1.0, min_child_samples=0,
+        learning_rate=params["eta"], max_bin=255, reg_lambda=1.0, min_child_weight=1.0, min_child_samples=1,
         tree_learner="data", verbosity=-1, n_jobs=params["nthread"],
     )  # fmt: skip
     return model.fit(X, y)
