@@ -2,7 +2,9 @@
 #   make demo          train, compare, save, on real data        make demo PEERS=1  with the libraries to compare with
 #   make test          format, lint, types, tests                make test TESTS="tests/unit -k cuts"  some of the tests
 #   make soak          random combinations of parameters and data, checked   make soak SECONDS=1200 SEED=7
+#                      BOUNDS=1: with kernels that check every index, and so find what reads or writes beyond an array
 #   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
+#   make test-gpu      tests/device on a CUDA device, with whatever Python has its libraries: make test-gpu PYTHON=python3
 #   make test-neighbours   tools that look for XGBoost, in .venv-neighbours; TORCH=1: those that need torch
 #   make docs          docs/parameters.md from the parameter table
 #   make site          the documentation site, into build/site
@@ -24,7 +26,7 @@ FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 pytho
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
   done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
 
-.PHONY: demo test test-neighbours soak lint format bench docs site release clean
+.PHONY: demo test test-gpu test-neighbours soak lint format bench docs site release clean
 .DELETE_ON_ERROR:
 
 demo: .venv/ready-$(EXTRA)
@@ -33,8 +35,12 @@ demo: .venv/ready-$(EXTRA)
 test: lint
 	$(RUN) -m pytest $(TESTS)
 
+# Not in .venv: a machine with a device has its own Python with what belongs to the device. Fails where there is no device.
+test-gpu:
+	@PYTHONPATH=src ARBOOST_TEST_DEVICE=cuda $(or $(PYTHON),python3) -m pytest $(or $(TESTS),tests/device)
+
 soak: .venv/ready-dev
-	@$(RUN) tests/soak.py --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(if $(DRAW),--draw $(DRAW))
+	@$(if $(BOUNDS),NUMBA_BOUNDSCHECK=1) $(RUN) tests/soak.py --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(if $(DRAW),--draw $(DRAW))
 
 lint: .venv/ready-dev
 	$(RUN) -m ruff format --check .
