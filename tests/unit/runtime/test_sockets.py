@@ -210,7 +210,7 @@ def test_a_closed_connection_is_a_lost_worker(topology, n):
 
 
 def test_a_worker_that_does_not_answer():
-    ended = threading.Semaphore(0)  # once for each worker that waits: a worker 1 that leaves before has left, not been lost
+    ended = threading.Semaphore(0)  # once for each that waits: who leaves before has left, and was not lost
 
     def work(comm):
         if comm.rank == 1:
