@@ -202,33 +202,60 @@ def test_kernels_of_the_cpu_know_no_device(modules):
     assert not wrong, "\n".join(wrong)
 
 
+BLIND = {"matrix", "tree", "losses", "metrics", "predict", "boosters"}
+# Who asks all the same where work is done, and why; docs/architecture.md names the same.
+ASKS_FOR_DEVICE = {
+    "matrix.device": "makes bins on a device, or leaves it to the CPU",
+    "matrix.on_device": "its data lies on a device",
+    "predict.forest": "a device walks the trees, where there is enough to do",
+    "predict.shap": "a device explains, where there is enough to do",
+    "boosters.trainers": "a training's margins live on the device, or on the host",
+}
+ASKS_FOR_WORKERS = {
+    "matrix.agreement": "one worker has nobody to agree with",
+    "matrix.device": "workers make their cuts together, on the CPU",
+    "losses.quantile": "several workers count leaf quantiles, one selects them in less time: the same values",
+    "boosters.gbtree": "sorted columns hold the rows of one machine",
+    "boosters.learner": "one worker has nobody to agree with",
+}
+
+
 def test_engine_branches_on_neither_device_nor_workers(modules):
     """Orchestration calls ops and ctx.comm, whatever they are; only runtime and kernels look behind them."""
-    blind = {"matrix", "tree", "losses", "metrics", "predict", "boosters"}
-    forbidden = {"device", "world_size", "rank"}
+    asking = {"device": set(), "workers": set()}
     wrong = []
     for module in modules:
-        if module.part not in blind:
+        if module.part not in BLIND:
             continue
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.Compare | ast.If | ast.IfExp):
-                test = node if isinstance(node, ast.Compare) else node.test
-                seen = {leaf.attr for leaf in ast.walk(test) if isinstance(leaf, ast.Attribute)} & forbidden
-                wrong += [f"{module.at(node)}: branches on {', '.join(sorted(seen))}"] if seen else []
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "device_of":
+                asking["device"].add(module.name)
+            if not isinstance(node, ast.Compare | ast.If | ast.IfExp | ast.BoolOp):
+                continue
+            test = node.test if isinstance(node, ast.If | ast.IfExp) else node
+            seen = {leaf.attr for leaf in ast.walk(test) if isinstance(leaf, ast.Attribute)}
+            asking["device"] |= {module.name} if "is_on_cpu" in seen else set()
+            asking["workers"] |= {module.name} if "is_alone" in seen else set()
+            seen &= {"device", "world_size", "rank"}
+            if seen - ({"device"} if module.name in ASKS_FOR_DEVICE else set()):
+                wrong.append(f"{module.at(node)}: branches on {', '.join(sorted(seen))}")
     assert not wrong, "\n".join(wrong)
+    assert asking["device"] == set(ASKS_FOR_DEVICE)
+    assert asking["workers"] == set(ASKS_FOR_WORKERS)
 
 
 def test_one_growth_loop(modules):
-    """Policies, pages, workers and devices all go through one loop: whoever opens nodes of an engine is it."""
+    """Policies, pages, workers and devices all go through one loop: whoever opens nodes, again and again, is it."""
     found = [
         f"{module.name}.{function.name}"
         for module in modules
+        if module.part in ("tree", "levels", "boosters", "ensemble", "trace")
         for function in ast.walk(module.tree)
         if isinstance(function, ast.FunctionDef)
         for loop in ast.walk(function)
         if isinstance(loop, ast.While | ast.For)
         for call in ast.walk(loop)
-        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("engine.open")
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "open"
     ]
     assert found == ["tree.grow.grow"], found
 

@@ -49,6 +49,18 @@ def test_no_paths_of_one_machine(files, root):
     assert not found, "\n".join(found)
 
 
+def test_files_that_pages_name_are_there(root):
+    """A path in code marks is one of the repository, of the package, or of a part that the page has just named."""
+    there = {path.relative_to(root).as_posix() for path in root.glob("*/**/*.py")}
+    wrong = []
+    for page in ("architecture", "determinism", "contributing", "cache"):
+        text = (root / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w/]+\.py)`", text):
+            if not any(path == name or path.endswith("/" + name) for path in there):
+                wrong.append(f"docs/{page}.md: {name}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_drawers_for_everything(files, root):
     found = [path.relative_to(root).as_posix() for path in files if path.name in VAGUE_FILES]
     assert not found, f"name the subject instead: {found}"

@@ -2,13 +2,16 @@
 
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import arboost
 import device_cases as cases
+from arboost.boosters.device import DeviceTrainer
 from arboost.kernels.gpu.device import Device, DeviceLost, Launch
+from arboost.predict import forest, shap
 from arboost.runtime.errors import XGBoostError
 
 BINARY = {**cases.COMMON, "objective": "binary:logistic"}
@@ -79,6 +82,17 @@ def test_a_launch_that_fails(error, said, at, then, monkeypatch):
     assert go_on(booster, data, then) == model_of("cpu")
 
 
+def test_too_little_memory_for_many_outputs_is_said(monkeypatch):
+    """After the rows have found room."""
+    held = []
+    monkeypatch.setattr(Device, "free_bytes", lambda device: 19 * cases.N_ROWS * 4 if held else 1 << 30)
+    hold = DeviceTrainer.hold
+    monkeypatch.setattr(DeviceTrainer, "hold", lambda *args: held.append(1) or hold(*args))
+    params = {**cases.COMMON, "objective": "multi:softprob", "num_class": 4, "device": "cuda"}
+    with pytest.raises(XGBoostError, match=r"margins and gradients of 4 outputs need .* GB on the device"):
+        arboost.train(params, cases.matrix({"label": np.arange(cases.N_ROWS) % 4}), 1)
+
+
 def test_margins_that_cannot_be_brought_back(monkeypatch):
     data = matrix()
     booster = arboost.Booster({**BINARY, "device": "cuda"})
@@ -125,3 +139,77 @@ def test_bad_gradients_are_named():
     params = {**cases.COMMON, "base_score": -3e38, "device": "cuda"}
     with pytest.raises(XGBoostError, match="NaN or infinite"):
         arboost.train(params, data, 1)
+
+
+class TwoDevices:
+    """What `Device` asks of CUDA, on a machine of two: which of them is the thread's."""
+
+    def __init__(self):
+        self.current = None
+
+    def select_device(self, ordinal):
+        self.current = ordinal
+
+    def get_current_device(self):
+        return SimpleNamespace(id=self.current, MULTIPROCESSOR_COUNT=40, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR=1 << 16)
+
+    def legacy_default_stream(self):
+        return 0
+
+
+@pytest.mark.skipif(cases.IS_REAL, reason="looks at what a simulated machine of two is asked")
+def test_whose_turn_it_is_is_the_threads_device(monkeypatch):
+    machine = TwoDevices()
+    monkeypatch.setattr("arboost.kernels.gpu.device.cuda", machine)
+    monkeypatch.setattr("arboost.kernels.gpu.device.SIMULATED", False)
+    monkeypatch.setattr("arboost.kernels.gpu.device.Staging", SimpleNamespace)
+    first, second = Device(0), Device(1)
+    for device in (first, second, first, first, second):
+        device.use()
+        assert machine.current == device.ordinal
+    machine.select_device(0)  # as another library does
+    second.use()
+    assert machine.current == 1
+    # 64 kB of shared memory are too little for two blocks of a processor, which wait for each other
+    assert first.n_blocks == first.n_processors == 40
+
+
+@pytest.mark.skipif(cases.IS_REAL, reason="calls one simulated device two")
+@pytest.mark.parametrize("ask", ["margins", "contributions"])
+def test_trees_follow_to_another_device(ask, monkeypatch):
+    monkeypatch.setattr("arboost.kernels.gpu.device.n_devices", lambda: 2)
+    for name in ("_DEVICE_WORK", "_DEVICE_VISITS"):
+        monkeypatch.setattr(forest, name, 0)
+    monkeypatch.setattr(shap, "_DEVICE_WORK", 0)
+    data = matrix()
+    booster = arboost.train({**BINARY, "device": "cpu"}, data, N_ROUNDS)
+    options = {"output_margin": True} if ask == "margins" else {"pred_contribs": True}
+    wanted = booster.predict(data, **options)
+    used = []
+    use = Device.use
+    monkeypatch.setattr(Device, "use", lambda device: used.append(device.ordinal) or use(device))
+    for ordinal in (0, 1, 0):
+        used.clear()
+        booster.set_param("device", f"cuda:{ordinal}")
+        assert (booster.predict(cases.matrix(cases.BINARY), **options) == wanted).all()
+        assert set(used) == {ordinal}
+
+
+@pytest.mark.parametrize("begin", ["train", "predict"])
+def test_a_device_that_cannot_be_opened(begin, monkeypatch):
+    booster = arboost.train({**BINARY, "device": "cpu"}, matrix(), N_ROUNDS)
+    monkeypatch.setattr("arboost.runtime.device._devices", {})
+    monkeypatch.setattr(forest, "_DEVICE_VISITS", 0)
+    monkeypatch.setattr(forest, "_DEVICE_WORK", 0)
+
+    def taken(device, ordinal):
+        raise DeviceLost("all of it is taken")
+
+    monkeypatch.setattr(Device, "__init__", taken)
+    with pytest.raises(XGBoostError, match="CUDA device 0 failed: all of it is taken"):
+        if begin == "train":
+            model_of("cuda")
+        else:
+            booster.set_param("device", "cuda")
+            booster.predict(matrix())
+    assert model_of("cpu") == bytes(booster.save_raw())

@@ -16,7 +16,7 @@ from arboost.boosters.device_scores import DeviceScores, Scored
 from arboost.boosters.gbtree import GBTree, Grower, TreeTrainer
 from arboost.boosters.rounds import Margins, Round
 from arboost.boosters.sampling import sample_rows
-from arboost.levels.device import DeviceEngine, DeviceMargin, KeptTree
+from arboost.levels.device import DeviceEngine, DeviceMargin, KeptTree, check_memory
 from arboost.losses.base import Loss
 from arboost.matrix.dmatrix import BinsOnly, DMatrix
 from arboost.matrix.meta import MetaInfo
@@ -81,6 +81,8 @@ class DeviceTrainer(TreeTrainer):
                 known.has_last_round = known.is_asked = True
                 self._scores.forget()
                 return True
+            if is_trained:  # beside them two pairs of gradients
+                check_memory(self._device, 5 * margin.nbytes, f"margins and gradients of {margin.shape[1]} outputs")
             walk = None if is_trained else self._walk_of(data, margin.nbytes)
             if walk is None and not is_trained:
                 return False

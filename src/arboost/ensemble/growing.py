@@ -145,7 +145,7 @@ class _Grower(HistogramGrower):
         rules = super()._rules(gradients)
         if isinstance(gradients, VectorGradients):
             least_leaf = self._params.min_child_weight
-            # kernels/cpu/grow/vectors.py: whether light children forbid a split, and how heavy their parent must be
+            # of the kernels of vectors: whether light children forbid a split, and how heavy their parent must be
             return rules._replace(reg=np.append(rules.reg, [least_leaf > 0, max(self.min_split, 2 * least_leaf)]))
         least = ceil(min(self.min_split / gradients.h_unit, 2.0**62))
         return rules._replace(least_h=max(rules.least_h, least))

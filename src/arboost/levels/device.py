@@ -122,7 +122,7 @@ class DeviceEngine:
         self._missing = page.missing_code
         is_there = isinstance(page, DevicePage)
         more = 36 * self.n_rows + (0 if is_there else page.words.nbytes)
-        _check_memory(device, more, f"{self.n_rows} rows x {page.n_features} features")
+        check_memory(device, more, f"{self.n_rows} rows x {page.n_features} features")
         words = page.on_device if isinstance(page, DevicePage) else device.upload(page.words.view(np.uint32))
         self._rows = device.empty((2, self.n_rows), np.int32)
         self._values = device.empty((1, self.n_rows), np.int64)
@@ -225,10 +225,12 @@ class DeviceEngine:
         used = (g, h, self._values, self._hist, self._lists, self._allowed)
         launch = slot.launches.get((id(g), id(h)))
         if launch is None or any(a is not b for a, b in zip(used, launch[0], strict=True)):
-            many = self.n_rows >= grow.MANY_ROWS
-            kernel, n_blocks = (grow.grow_tree_of_many, 2) if many else (grow.grow_tree, 1)
-            launch = used, self.device.prepare(
-                kernel, n_blocks * self.device.n_processors, *self._page, g, h, self._values, self._rows, n_sampled,
+            device, many = self.device, self.n_rows >= grow.MANY_ROWS
+            kernel, n_blocks = (
+                (grow.grow_tree_of_many, device.n_blocks) if many else (grow.grow_tree, device.n_processors)
+            )
+            launch = used, device.prepare(
+                kernel, n_blocks, *self._page, g, h, self._values, self._rows, n_sampled,
                 slot.nodes, self._lists, self._moved, slot.state, self._hist, self._best, self._allowed, slot.reg,
                 slot.found, max_depth, slot.table, slot.weights, eta, self._n_failed,
                 *slot.arguments, self._chosen,
@@ -456,7 +458,7 @@ class DeviceEngine:
             of_node = 8 * self._width + CANDIDATE.itemsize * self._n_features
             most = min(MAX_BYTES, device.free_bytes() // 4) // of_node
             self._n_asked, self._n_buffers = n_buffers, max(16, min(n_buffers, most))
-            _check_memory(device, of_node * self._n_buffers, f"histograms of {self._n_buffers} nodes")
+            check_memory(device, of_node * self._n_buffers, f"histograms of {self._n_buffers} nodes")
             self._hist = device.empty((self._n_buffers, self._width), np.int64)
             self._best = device.empty((self._n_buffers, self._n_features), CANDIDATE)  # who is searched has a histogram
         if max(n_nodes, self._n_buffers) + 1 > self._capacity:
@@ -489,7 +491,7 @@ def _root(g: int, h: int, n_rows: int) -> np.ndarray:
     return root
 
 
-def _check_memory(device: Device, n_bytes: int, what: str) -> None:
+def check_memory(device: Device, n_bytes: int, what: str) -> None:
     """Refuse what cannot fit before anything of it is made."""
     free = device.free_bytes()
     if n_bytes > free:

@@ -23,7 +23,7 @@ _KEY_MISSING = 0xFFFFFFFF
 
 
 class Picked(NamedTuple):
-    """What counting has found of every feature: slots 1 .. n_slots[f], as kernels/cpu/data/counting.py has them."""
+    """What counting has found of every feature: slots 1 .. n_slots[f], as the kernels of data/counting.py have them."""
 
     n_slots: np.ndarray
     bases: np.ndarray

@@ -100,7 +100,7 @@ def _aligned(n_bytes: int) -> int:
 
 class DeviceForest:
     """Copies of a forest's arrays: PACKED_TREE records; what nodes ask, and children; sets of categories, if there are
-    some, as kernels/cpu/model/predict.py has them; weights and nodes of leaves."""
+    some, as the kernels of model/predict.py have them; weights and nodes of leaves."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class DeviceForest:
         sets: tuple[np.ndarray, ...],
         leaves: tuple[np.ndarray, ...],
     ):
-        self._device = device
+        self.device = device
         with clear_errors(device.ordinal):
             device.use()
             self._trees = device.upload(trees)
@@ -130,7 +130,7 @@ class DeviceForest:
         self, kernel: Any, begin: int, end: int, of_leaves: Any, out: np.ndarray, data: Any, n_threads: int
     ) -> None:
         args = self._trees, begin, end, *self._nodes, self._sets, of_leaves
-        run_pieces(self._device, _Walk(self._device, kernel, args, out, out.dtype, out.shape[1:]), data, n_threads)
+        run_pieces(self.device, _Walk(self.device, kernel, args, out, out.dtype, out.shape[1:]), data, n_threads)
 
 
 class _Walk(NamedTuple):

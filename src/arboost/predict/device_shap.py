@@ -24,7 +24,7 @@ class DeviceExplainer:
     """Copies of an explainer's nodes, points, features in use and bitsets."""
 
     def __init__(self, device: Device, nodes: np.ndarray, points: np.ndarray, used: np.ndarray, bits: np.ndarray):
-        self._device, self._used = device, used
+        self.device, self._used = device, used
         with clear_errors(device.ordinal):
             device.use()
             self._args = [*map(device.upload, (nodes, _ways_up(nodes), points, used, bits))]
@@ -33,13 +33,13 @@ class DeviceExplainer:
 
     def has_room(self, trees: np.ndarray, n_pairs: int) -> bool:
         """Whether a block of threads finds room for what these trees ask for."""
-        with clear_errors(self._device.ordinal):
-            self._device.use()
+        with clear_errors(self.device.ordinal):
+            self.device.use()
             return _BLOCK * self._scratch_bytes(trees, n_pairs) <= self._budget()
 
     def _budget(self) -> int:
         """Bytes of scratch memory in each of two lanes."""
-        return min(_SCRATCH_BYTES, self._device.free_bytes() // 4) // 2
+        return min(_SCRATCH_BYTES, self.device.free_bytes() // 4) // 2
 
     def _scratch_bytes(self, trees: np.ndarray, n_pairs: int) -> int:
         """Of a thread."""
@@ -67,17 +67,17 @@ class DeviceExplainer:
     def _run(
         self, trees: np.ndarray, data: np.ndarray, out: np.ndarray, where: np.ndarray, pairs: bool, n_threads: int
     ) -> None:
-        with clear_errors(self._device.ordinal):
-            self._device.use()
+        with clear_errors(self.device.ordinal):
+            self.device.use()
             work = _Explaining(self, trees, out, where, n_threads, pairs)
-        run_pieces(self._device, work, data, n_threads, _LARGE)
+        run_pieces(self.device, work, data, n_threads, _LARGE)
 
     def _send_pairs(self, ratios: np.ndarray, pairs: Pairs) -> np.ndarray:
         """Send once what interactions need besides; returns the slots of every pair."""
         if self._of_pairs is None:
-            with clear_errors(self._device.ordinal):
-                self._device.use()
-                self._of_pairs = [self._device.upload(some(array)) for array in (ratios, *pairs)]
+            with clear_errors(self.device.ordinal):
+                self.device.use()
+                self._of_pairs = [self.device.upload(some(array)) for array in (ratios, *pairs)]
             self._pair_slots = pairs[1]
         return self._pair_slots
 
@@ -88,8 +88,8 @@ class _Explaining:
     def __init__(
         self, owner: DeviceExplainer, trees: np.ndarray, out: np.ndarray, where: np.ndarray, n_threads: int, pairs: bool
     ):
-        device, n_used = owner._device, len(owner._used)
-        self._device, self._out, self._where, self._n_threads = device, out, where, n_threads
+        device, n_used = owner.device, len(owner._used)
+        self.device, self._out, self._where, self._n_threads = device, out, where, n_threads
         n_sums, (levels, rows) = int(where.max(initial=n_used)) if pairs else n_used, _sizes(trees)
         self._is_shallow = not pairs and levels <= ops.SHALLOW_LEVELS and rows <= ops.SHALLOW_ROWS
         block = ops.SHALLOW_THREADS if self._is_shallow else _BLOCK
@@ -110,7 +110,7 @@ class _Explaining:
         if which not in self._scratch:
             self._scratch[which] = self._make_scratch()
         args = values, *self._args, *self._scratch[which], results
-        self._device.run(self._kernel, *args, stream=stream, shape=self._shape)
+        self.device.run(self._kernel, *args, stream=stream, shape=self._shape)
 
     def _make_scratch(self) -> list[Any]:
         """A column for every thread: kernels/gpu/shap.py."""
@@ -118,7 +118,7 @@ class _Explaining:
         shapes: list[tuple[int, ...]] = [(n_sums, n)]
         if not self._is_shallow:
             shapes += [(levels, n), (rows, n), (2, rows, n), *([(rows, n)] if self._with_ratio else [])]
-        empty = self._device.empty
+        empty = self.device.empty
         return [empty((n_used, n), np.float32), *(empty(shape, np.float64) for shape in shapes)]
 
     def keep(self, rows: slice, results: np.ndarray) -> None:

@@ -210,7 +210,7 @@ class Forest:
             return None  # values follow leaves block by block, which no device is asked for
         if self._is_symmetric:
             return None  # the CPU's bit-index walk is the faster one, and conditions have overwritten other nodes
-        if self._device_forest is None:
+        if self._device_forest is None or self._device_forest.device is not owner:
             from arboost.predict.device import DeviceForest
 
             nodes, leaves = self._nodes(), (self._leaf_weight, self._leaf_node)

@@ -305,7 +305,7 @@ class Explainer:
         owner = device_of(ctx)
         if owner is None or not n_rows * int(self._work[trees].sum()) > _DEVICE_WORK:
             return None
-        if self._device_explainer is None:
+        if self._device_explainer is None or self._device_explainer.device is not owner:
             from arboost.predict.device_shap import DeviceExplainer
 
             self._device_explainer = DeviceExplainer(owner, self._nodes, self._points, self._used, self._bits)

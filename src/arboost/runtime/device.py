@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 INSTALL = "install it with `pip install 'arboost[cuda]'`"
 
 
+_devices: "dict[int, Device]" = {}  # that were used in this process
+
+
 @functools.cache
 def why_not(ordinal: int) -> str:
     """Why this CUDA device cannot be used; empty if it can."""
@@ -38,19 +41,18 @@ def ordinal_of(name: str) -> int:
 
 def device(name: str) -> "Device":
     """The device of that name, which must be usable."""
-    return _device(ordinal_of(name))
+    ordinal = ordinal_of(name)
+    with clear_errors(ordinal):
+        if ordinal not in _devices:
+            from arboost.kernels.gpu.device import Device
+
+            _devices.setdefault(ordinal, Device(ordinal))  # of two threads that come here both get the first one's
+        return _devices[ordinal]
 
 
 def device_of(ctx: Context) -> "Device | None":
     """The device that a context names; None: the CPU."""
     return None if ctx.device == "cpu" else device(ctx.device)
-
-
-@functools.cache
-def _device(ordinal: int) -> "Device":
-    from arboost.kernels.gpu.device import Device
-
-    return Device(ordinal)
 
 
 @contextmanager

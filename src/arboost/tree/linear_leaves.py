@@ -2,8 +2,8 @@
 
 With the features centred on their means, weighted by h, the constant of the fit is the leaf's weight as it stands, and
 the linear part is a fit of its own: w minimises sum g w.d + h (w.d)^2 / 2 and a penalty, d = x - mean. Its loss is
-never above that of the constant. Sums are integers (kernels/cpu/round/leaf_fit.py), so that neither threads nor pages
-nor workers can change them; what comes after is float64, element by element, in one order.
+never above that of the constant. Sums are integers (kernels of round/leaf_fit.py), so that neither threads, pages nor
+workers can change them; what comes after is float64, element by element, in one order.
 """
 
 import itertools
@@ -41,7 +41,7 @@ class LeafRows(NamedTuple):
 
 
 class _Gathered(NamedTuple):
-    """What leaves need of a chunk of rows, in the order of leaves: kernels/cpu/round/leaf_fit.py."""
+    """What leaves need of a chunk of rows, in the order of leaves: kernels of round/leaf_fit.py."""
 
     pieces: np.ndarray
     values: np.ndarray  # float32

@@ -13,6 +13,7 @@ from arboost.kernels.gpu.simulator import SimulationError
 from arboost.kernels.gpu.staging import Staging
 
 _THREADS, _BLOCKS_PER_PROCESSOR = (64, 1) if SIMULATED else (512, 2)
+_SHARED_BYTES = 34 << 10  # that a block of any kernel takes at most, and what CUDA keeps beside it
 _MOST_BLOCKS = 4  # of a processor, that have 32 registers a thread
 
 
@@ -28,7 +29,8 @@ def is_failure(error: BaseException) -> bool:
 
 def first_line(error: BaseException) -> str:
     """What an error says, in one line: some of numba-cuda's have many."""
-    return str(error).strip().partition("\n")[0] or repr(error)
+    said = str(error).strip().partition("\n")[0] or repr(error)
+    return f"too little of its memory is free ({said})" if "OUT_OF_MEMORY" in said else said
 
 
 class Device:
@@ -37,20 +39,29 @@ class Device:
     def __init__(self, ordinal: int):
         self.ordinal = ordinal
         self._process = os.getpid()
-        self._threads = threading.local()  # which of them have it as theirs
+        self._threads = threading.local()  # which of them have used it
         self.use()
         self.n_threads = _THREADS
         # the stream of all launches, by a name under which copies do not wait for their end
         self._stream = 0 if SIMULATED else cuda.legacy_default_stream()
-        self.n_processors = 2 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT
-        self.n_blocks = self.n_processors * _BLOCKS_PER_PROCESSOR
+        self.n_processors, per_processor = 2, _BLOCKS_PER_PROCESSOR
+        if not SIMULATED:
+            found = cuda.get_current_device()
+            self.n_processors = found.MULTIPROCESSOR_COUNT
+            # blocks that wait for each other must all be at work: small devices have room for one a processor
+            per_processor = max(1, min(per_processor, found.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR // _SHARED_BYTES))
+        self.n_blocks = self.n_processors * per_processor
         self.staging = Staging()
 
     def use(self) -> None:
         """Make it the calling thread's device; a forked child has none."""
         if os.getpid() != self._process:
             raise DeviceLost("a forked process cannot use the CUDA device of its parent: start it with 'spawn'")
-        if not SIMULATED and not getattr(self._threads, "has_it", False):
+        if SIMULATED:
+            return
+        # Another device of ours, or another library, may have been the thread's since. Who has used none is not asked:
+        # the answer would open the first one.
+        if not getattr(self._threads, "has_it", False) or cuda.get_current_device().id != self.ordinal:
             cuda.select_device(self.ordinal)
             self._threads.has_it = True
 
@@ -115,7 +126,11 @@ class Device:
 
     def free_bytes(self) -> int:
         """Memory of the device that nobody has taken."""
-        return 1 << 30 if SIMULATED else int(cuda.current_context().get_memory_info().free)
+        if SIMULATED:
+            return 1 << 30
+        context = cuda.current_context()
+        context.deallocations.clear()  # numba-cuda gives memory back late
+        return int(context.get_memory_info().free)
 
 
 class Launch:

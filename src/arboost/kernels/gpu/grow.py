@@ -66,7 +66,7 @@ def _grow_levels(
             if n_batch == 0:
                 break
             if nodes[lists[BATCH_IDS, 0]].depth == close_at:
-                if cuda.blockIdx.x == 0:
+                if cuda.blockIdx.x == 0:  # whether others still find a batch or none now, they end here
                     _close(nodes, lists, state, bounds, reg, t, n_threads)
                 break
             zero_buffers(hist, lists, int32(state[FREE]), state[TAKES])

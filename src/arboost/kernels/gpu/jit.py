@@ -44,12 +44,23 @@ def _compile_unfused(compile: Callable, signature: Any) -> Any:
     from numba.cuda.cudadrv import nvvm
 
     with global_compiler_lock:
-        compile_ir = nvvm.compile_ir
-        nvvm.compile_ir = functools.partial(compile_ir, fma=0)
+        compile_ir, n_calls = nvvm.compile_ir, 0
+
+        def compile_unfused(*args: Any, **options: Any) -> Any:
+            nonlocal n_calls
+            n_calls += 1
+            return compile_ir(*args, **options | {"fma": 0})
+
+        nvvm.compile_ir = compile_unfused
         try:
-            return compile(signature)
+            compiled = compile(signature)
         finally:
             nvvm.compile_ir = compile_ir
+        if not n_calls:  # then numba-cuda has another way now, and bits would differ in silence
+            raise RuntimeError("this version of numba-cuda cannot be told not to fuse products and sums")
+        # what it compiles later, for devices of another kind than the one that is used now, is as this
+        compiled._codelibrary._nvvm_options["fma"] = 0
+        return compiled
 
 
 def shaped(kernel: Any, n_blocks: int, n_threads: int, stream: Any = 0) -> Any:

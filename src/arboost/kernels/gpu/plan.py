@@ -228,6 +228,7 @@ def open_nodes(nodes, lists, state, lane):
             lists[BATCH_IDS, n_batch + upto - 1] = i
         n_batch += last_of(upto)
         n_free = give_back(lists, n_free, buffer, lane)
+    cuda.syncwarp()  # what one lane gave back another must not give back again
     for first in range(0, int32(state[BUILDS]), WARP):  # those that were built only to be subtracted
         k = first + lane
         buffer = int32(NO_BUFFER)
