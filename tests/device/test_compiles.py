@@ -33,6 +33,47 @@ jit.shaped(binning.clear, 1, 64)
 """
 
 
+# What no documentation promises and device code leans on -> who needs it, and for what.
+PARTS = {
+    "cudadrv.nvvm:compile_ir": "jit: the option that nothing is fused",
+    "codegen:CUDACodeLibrary._ensure_cc": "keeping: machine code of one kind of device",
+    "codegen:CUDACodeLibrary.get_cubin": "keeping: machine code of a kernel",
+    "codegen:CUDACodeLibrary.get_cufunc": "device: launches that are repeated",
+    "core.compiler_lock:global_compiler_lock": "jit, keeping: one thread compiles or links at a time",
+    "core.config:CUDA_LOW_OCCUPANCY_WARNINGS": "jit: no warning of few blocks",
+    "core.sigutils:normalize_signature": "keeping: types of a signature",
+    "dispatcher:_Kernel._prepare_args": "device: launches that are repeated",
+    "dispatcher:_Kernel._rebuild": "keeping: a kernel of kept machine code",
+    "dispatcher:_Kernel.bind": "keeping: a kernel of kept machine code",
+    "dispatcher:CUDADispatcher.add_overload": "keeping: kept kernels become known",
+    "dispatcher:CUDADispatcher.typeof_pyval": "device: launches that are repeated",
+    "typing:signature": "keeping: a kept kernel's signature",
+}
+LOOK = """
+import functools, importlib, sys
+for part in sys.argv[1:]:
+    module, _, names = part.partition(":")
+    try:
+        functools.reduce(getattr, names.split("."), importlib.import_module(f"numba.cuda.{module}"))
+    except (ImportError, AttributeError):
+        print(part)
+from numba.cuda.codegen import CUDACodeLibrary
+vars(CUDACodeLibrary(None, "library"))["_nvvm_options"], vars(CUDACodeLibrary(None, "library"))["_cubin_cache"]
+"""
+
+
+def test_what_numba_cuda_does_not_promise_is_there():
+    if importlib.util.find_spec("numba_cuda") is None:
+        pytest.skip("numba-cuda, which compiles for devices, is not installed")
+    ran = subprocess.run(
+        [sys.executable, "-c", LOOK, *PARTS], env=os.environ | {"NUMBA_ENABLE_CUDASIM": "0"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    moved = {part: PARTS[part] for part in ran.stdout.split()}
+    assert not moved, moved
+
+
 def test_few_blocks_are_nothing_to_warn_of():
     if importlib.util.find_spec("numba_cuda") is None:
         pytest.skip("numba-cuda, which compiles for devices, is not installed")
