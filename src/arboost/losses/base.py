@@ -22,7 +22,7 @@ from arboost.runtime.errors import ModelFileError, XGBoostError
 
 GRAIN = 32_768  # rows below which a second thread does not pay
 SERIAL = Context(comm=LocalComm())
-_MIN_HESSIAN_SUM = 1e-6  # XGBoost's kRtEps
+MIN_HESSIAN_SUM = 1e-6  # XGBoost's kRtEps
 DEFAULT_BASE_SCORE = 0.5  # XGBoost's, where nothing is estimated
 
 
@@ -59,6 +59,7 @@ class Loss:
 
     def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
         """Raise XGBoostError unless this loss can be trained on these labels and weights."""
+        self.n_targets(label_columns(label))  # some refuse several
         check_finite(label)
         check_weight(len(label), weight)
         if lacks_labels(label):
@@ -184,7 +185,10 @@ class Loss:
             raise ModelFileError(f"learner.objective.{cls.config_group}: an object was expected.")
         kinds = {f.name: f.type for f in fields(cls)}
         values = {n: _parse(group[n], kinds[n], f"{cls.config_group}.{n}") for n in kinds if n in group}
-        return cls(**values)
+        try:
+            return cls(**values)
+        except XGBoostError as error:
+            raise ModelFileError(f"learner.objective.{cls.config_group}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -215,9 +219,7 @@ class ElementwiseLoss(Loss):
             y = column(label, k)
             args = self.kernel_args(k)
             ctx.run_ranges(len(margin), GRAIN, self.kernel, column(margin, k), y, *args, g[k], h[k])
-            w = self.row_weight(y, weight)
-            if w is not None:
-                ctx.run_ranges(len(margin), GRAIN, weigh, w, g[k], h[k])
+            weigh(ctx, self.row_weight(y, weight), g[k], h[k])
             if lacking:
                 no_label = np.isnan(y)
                 g[k, no_label] = h[k, no_label] = 0.0
@@ -275,6 +277,11 @@ def loss_from_config(config: dict[str, Any], n_classes: int = 0) -> Loss:
     return cls.from_config(config)
 
 
+def label_columns(label: np.ndarray) -> int:
+    """How many labels a row has."""
+    return 1 if label.ndim == 1 else label.shape[1]
+
+
 def column(values: np.ndarray, k: int) -> np.ndarray:
     """Column k of (n_rows, K) as a contiguous vector; a vector is its own only column."""
     if values.ndim == 1:
@@ -282,8 +289,14 @@ def column(values: np.ndarray, k: int) -> np.ndarray:
     return values.reshape(-1) if values.shape[1] == 1 else np.ascontiguousarray(values[:, k])
 
 
-def weigh(weight: np.ndarray, g: np.ndarray, h: np.ndarray, start: int, stop: int) -> None:
-    """g and h times the weight, in place."""
+def weigh(ctx: Context, weight: np.ndarray | None, g: np.ndarray, h: np.ndarray) -> None:
+    """One target's g and h times the rows' weights, if there are any, in place."""
+    if weight is not None:
+        ctx.run_ranges(len(weight), GRAIN, weigh_range, weight, g, h)
+
+
+def weigh_range(weight: np.ndarray, g: np.ndarray, h: np.ndarray, start: int, stop: int) -> None:
+    """The same for a range of rows."""
     for values in (g[start:stop], h[start:stop]):
         np.multiply(values, weight[start:stop], out=values)
 
@@ -352,7 +365,7 @@ def fixed_base_score(value: float | tuple[float, ...] | np.ndarray, n_targets: i
 def mean_base_score(ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """The weighted mean label of each target, summed exactly."""
     lacking, means = lacks_labels(label), []  # other workers' rows may lack some, so all take the same steps
-    for k in range(1 if label.ndim == 1 else label.shape[1]):
+    for k in range(label_columns(label)):
         y, w = column(label, k), weight
         if lacking:
             rows = np.flatnonzero(~np.isnan(y))
@@ -364,11 +377,11 @@ def mean_base_score(ctx: Context, label: np.ndarray, weight: np.ndarray | None) 
 def newton_base_score(loss: Loss, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """One Newton step from a margin of 0, on the output scale."""
     _total_weight(ctx, len(label), weight)
-    n_targets = loss.n_targets(1 if label.ndim == 1 else label.shape[1])
+    n_targets = loss.n_targets(label_columns(label))
     margin = np.zeros((len(label), n_targets), np.float32)
     g, h = np.empty((2, n_targets, len(label)), np.float32)
     loss.gradient(ctx, margin, label, weight, g, h)
-    steps = [-sums.exact_sum(ctx, g[k]) / max(sums.exact_sum(ctx, h[k]), _MIN_HESSIAN_SUM) for k in range(n_targets)]
+    steps = [-sums.exact_sum(ctx, g[k]) / max(sums.exact_sum(ctx, h[k]), MIN_HESSIAN_SUM) for k in range(n_targets)]
     return loss.transform(np.array([steps], np.float32)).reshape(-1)
 
 
@@ -383,6 +396,8 @@ def _total_weight(ctx: Context, n_rows: int, weight: np.ndarray | None) -> float
 
 def _format(value: Any) -> str:
     """A parameter as XGBoost writes it into model files."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, tuple):
         return "[" + ",".join(_shortest(v) for v in value) + "]"
     return str(value) if isinstance(value, int) else f"{value:.9g}"
@@ -396,8 +411,8 @@ def _shortest(value: float) -> str:
 def _parse(text: Any, kind: Any, field: str) -> Any:
     """A parameter of a model file; the message of a failure names the field."""
     try:
-        if kind is int:
-            return int(text)
+        if kind in (int, str):
+            return kind(text)
         values = json.loads(text) if isinstance(text, str) else text
         if kind is float:
             return _finite(values)

@@ -16,7 +16,7 @@ from arboost.losses.base import (
     check_base_score,
     check_finite,
     register,
-    weigh,
+    weigh_range,
 )
 from arboost.losses.regression import WeightedPositives
 from arboost.runtime import sums
@@ -107,7 +107,6 @@ class _Softmax(Loss):
         return self.num_class
 
     def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.n_targets(1 if label.ndim == 1 else label.shape[1])
         super().check_label(label, weight)
         if not np.array_equal(label, np.floor(label)):
             self._refuse("a label is not a whole number")
@@ -168,7 +167,7 @@ class _Softmax(Loss):
 def _weigh_classes(weight: np.ndarray, g: np.ndarray, h: np.ndarray, start: int, stop: int) -> None:
     """Every class's g and h times the weight; XGBoost keeps the product h above its minimum."""
     for k in range(len(g)):
-        weigh(weight, g[k], h[k], start, stop)
+        weigh_range(weight, g[k], h[k], start, stop)
         np.maximum(h[k, start:stop], np.float32(MIN_HESSIAN), out=h[k, start:stop])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from arboost.kernels.ops import gradient
-from arboost.losses.base import DEFAULT_BASE_SCORE, ElementwiseLoss
+from arboost.losses.base import DEFAULT_BASE_SCORE, ElementwiseLoss, label_columns
 from arboost.losses.regression import SquaredError
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -54,8 +54,7 @@ class ScalarLoss(ElementwiseLoss):
         return self.metric
 
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        n_targets = self.n_targets(1 if label.ndim == 1 else label.shape[1])
-        return np.full(n_targets, DEFAULT_BASE_SCORE, np.float32)
+        return np.full(self.n_targets(label_columns(label)), DEFAULT_BASE_SCORE, np.float32)
 
     def config(self) -> dict[str, Any]:
         return SquaredError().config()

@@ -5,7 +5,7 @@ the exact quantile of its residuals, as in XGBoost: interpolated without weights
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -14,14 +14,15 @@ import numpy as np
 from arboost.kernels.ops import expectile, gradient, leaf_quantile
 from arboost.losses.base import (
     GRAIN,
+    MIN_HESSIAN_SUM,
     SERIAL,
     ElementwiseLoss,
     Loss,
-    _format,
     check_base_score,
     check_weight,
     column,
     fixed_base_score,
+    label_columns,
     lacks_labels,
     mean_base_score,
     register,
@@ -30,10 +31,9 @@ from arboost.losses.base import (
 from arboost.losses.counted_quantiles import count_quantiles
 from arboost.runtime import sums
 from arboost.runtime.context import Context
-from arboost.runtime.errors import ModelFileError, XGBoostError
+from arboost.runtime.errors import XGBoostError
 
 _IDENTITY = np.empty(0, np.int32)  # rows 0, 1, 2, ...
-_MIN_HESSIAN_SUM = 1e-6  # XGBoost's kRtEps
 _GRAIN = 4096  # rows below which a second thread does not pay
 
 
@@ -61,7 +61,7 @@ class _QuantileLeaves(ElementwiseLoss):
         check_weight(len(label), weight)
         if not sums.count_rows(ctx, len(label)):
             raise XGBoostError("base_score cannot be estimated: there are no rows.")
-        n_targets = self.n_targets(1 if label.ndim == 1 else label.shape[1])
+        n_targets = self.n_targets(label_columns(label))
         leaf_ptr = np.array([0, len(label)], np.int64)
         zero = np.zeros((len(label), n_targets), np.float32)
         scores = [self.leaf_values(ctx, k, _IDENTITY, leaf_ptr, label, zero, weight) for k in range(n_targets)]
@@ -162,10 +162,6 @@ class QuantileError(_QuantileLeaves):
             raise XGBoostError("Multi-target is not yet supported by the quantile loss: give one label a row.")
         return len(self.quantile_alpha)
 
-    def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.n_targets(1 if label.ndim == 1 else label.shape[1])
-        super().check_label(label, weight)
-
     def kernel_args(self, target: int) -> tuple[Any, ...]:
         return (np.float32(self.quantile_alpha[target]),)
 
@@ -181,23 +177,10 @@ class QuantileError(_QuantileLeaves):
 
     def config(self) -> dict[str, Any]:
         """XGBoost's object; what it does not know is written only where it matters."""
-        group = {"quantile_alpha": _format(self.quantile_alpha)}
-        if self.quantile_crossing != "allow":
-            group["quantile_crossing"] = self.quantile_crossing
-        return {"name": self.name, "quantile_loss_param": group}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Loss:
-        group = config.get("quantile_loss_param", {})
-        if not isinstance(group, dict) or "quantile_crossing" not in group:
-            return super().from_config(config)
-        group = dict(group)
-        crossing = group.pop("quantile_crossing")
-        if crossing not in ("allow", "forbid"):
-            raise ModelFileError(f"learner.objective.quantile_loss_param.quantile_crossing: {crossing!r} is not valid.")
-        loss = super().from_config({**config, "quantile_loss_param": group})
-        assert isinstance(loss, QuantileError)
-        return replace(loss, quantile_crossing=crossing)
+        config = super().config()
+        if self.quantile_crossing == "allow":
+            del config["quantile_loss_param"]["quantile_crossing"]
+        return config
 
 
 @register
@@ -229,10 +212,6 @@ class ExpectileError(Loss):
             raise XGBoostError("Multi-target is not yet supported by the expectile loss: give one label a row.")
         return len(self.expectile_alpha)
 
-    def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.n_targets(1 if label.ndim == 1 else label.shape[1])
-        super().check_label(label, weight)
-
     def gradient(
         self,
         ctx: Context,
@@ -244,9 +223,8 @@ class ExpectileError(Loss):
     ) -> None:
         alphas = np.array(self.expectile_alpha)
         ctx.run_ranges(len(label), GRAIN, expectile.expectile_gradient, margin, label, alphas, g, h)
-        if weight is not None:
-            for k in range(len(alphas)):
-                ctx.run_ranges(len(label), GRAIN, weigh, weight, g[k], h[k])
+        for k in range(len(alphas)):
+            weigh(ctx, weight, g[k], h[k])
 
     def base_score(self, ctx: Context, label: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """One Newton step from the mean towards each expectile, kept in order."""
@@ -256,7 +234,7 @@ class ExpectileError(Loss):
         for alpha in self.expectile_alpha:
             g, h = np.empty((2, 1, len(label)), np.float32)
             ExpectileError((alpha,)).gradient(ctx, start, label, weight, g, h)
-            curvature = max(sums.exact_sum(ctx, h[0]), _MIN_HESSIAN_SUM)
+            curvature = max(sums.exact_sum(ctx, h[0]), MIN_HESSIAN_SUM)
             scores.append(float(mean[0]) - sums.exact_sum(ctx, g[0]) / curvature)
         return np.maximum.accumulate(np.array(scores, np.float32))
 

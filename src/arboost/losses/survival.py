@@ -18,7 +18,7 @@ from arboost.losses.base import (
 from arboost.losses.counts import _LogLink
 from arboost.matrix.meta import MetaInfo
 from arboost.runtime.context import Context
-from arboost.runtime.errors import ModelFileError, XGBoostError
+from arboost.runtime.errors import XGBoostError
 
 
 @register
@@ -33,7 +33,6 @@ class Cox(_LogLink, Loss):
         return _one_target(self.name, n_label_columns)
 
     def check_label(self, label: np.ndarray, weight: np.ndarray | None = None) -> None:
-        self.n_targets(1 if label.ndim == 1 else label.shape[1])
         super().check_label(label, weight)
         n_zero = int(np.count_nonzero(label == 0))
         if n_zero:
@@ -61,8 +60,7 @@ class Cox(_LogLink, Loss):
         ctx.run_ranges(n_rows, GRAIN, survival.hazards, rows, margin.reshape(-1), float(margin.max()), hazard)
         rates = survival.cumulative_rates(by_time, survival.sums_at_risk(first, hazard))
         ctx.run_ranges(n_rows, GRAIN, survival.cox_gradient, rows, by_time, hazard, *rates, g[0], h[0])
-        if weight is not None:
-            ctx.run_ranges(n_rows, GRAIN, weigh, weight, g[0], h[0])
+        weigh(ctx, weight, g[0], h[0])
 
 
 @register
@@ -105,9 +103,7 @@ class AcceleratedFailureTime(_LogLink, Loss):
     ) -> None:
         args = (margin.reshape(-1), *bounds_of(info, self.name), *self.noise(), g[0], h[0])
         ctx.run_ranges(info.n_rows, GRAIN, survival.aft_gradient, *args)
-        weight = info.row_weight()
-        if weight is not None:
-            ctx.run_ranges(info.n_rows, GRAIN, weigh, weight, g[0], h[0])
+        weigh(ctx, info.row_weight(), g[0], h[0])
 
     def base_score_of(self, ctx: Context, info: MetaInfo) -> np.ndarray:
         """XGBoost estimates none."""
@@ -123,24 +119,6 @@ class AcceleratedFailureTime(_LogLink, Loss):
     def noise(self) -> tuple[int, float]:
         """What kernels are told of it: the distribution and its scale."""
         return survival.DISTRIBUTIONS[self.aft_loss_distribution], self.aft_loss_distribution_scale
-
-    def config(self) -> dict[str, Any]:
-        group = {
-            "aft_loss_distribution": self.aft_loss_distribution,
-            "aft_loss_distribution_scale": f"{self.aft_loss_distribution_scale:.9g}",
-        }
-        return {"name": self.name, "aft_loss_param": group}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Loss:
-        group = config.get("aft_loss_param", {})
-        if not isinstance(group, dict):
-            raise ModelFileError("learner.objective.aft_loss_param: an object was expected.")
-        try:
-            scale = float(np.float32(group.get("aft_loss_distribution_scale", 1.0)))
-            return cls(group.get("aft_loss_distribution", "normal"), scale)
-        except (TypeError, ValueError) as error:  # XGBoostError is a ValueError
-            raise ModelFileError(f"learner.objective.aft_loss_param: {group} is not valid.") from error
 
 
 def check_distribution(distribution: Any, scale: float) -> None:
