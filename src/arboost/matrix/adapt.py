@@ -45,12 +45,10 @@ class FeatureSource(Protocol):
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         """(first_row, values, column): chunks of rows in which features first..stop begin at values[:, column]."""
 
-    def feature_values(
-        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(column_ptr, values, weights): features first..stop one after the other, every value with its row's weight.
+    def feature_values(self, ctx: Context, first: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(column_ptr, values, rows): features first..stop one after the other, every value with its row.
 
-        One value in `row_weights` stands for all rows and is returned as it is.
+        No rows where every feature has a value, perhaps NaN, for each of them in order.
         """
 
 
@@ -123,15 +121,12 @@ class RawData(ABC):
         """The same data in the form that is fastest to read a few features at a time."""
         return self
 
-    def feature_values(
-        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def feature_values(self, ctx: Context, first: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Features first..stop one after the other: see `FeatureSource`."""
         values = np.empty((stop - first, self.n_rows), np.float32)
         for first_row, chunk, column in self.tiles(first, stop):
             ctx.run_ranges(stop - first, 1, binning.transpose_features, chunk, column, values, first_row)
-        weights = row_weights if len(row_weights) == 1 else np.tile(row_weights, stop - first)
-        return np.arange(stop - first + 1) * self.n_rows, values.reshape(-1), weights
+        return np.arange(stop - first + 1) * self.n_rows, values.reshape(-1), np.zeros(0, np.int32)
 
     def _count_values(self, ctx: Context) -> tuple[np.ndarray, np.ndarray]:
         """Present and infinite values of every feature."""
@@ -343,12 +338,9 @@ class SparseColumns:
         part = scipy.sparse.csc_matrix(arrays, (self.n_rows, stop - first), copy=False).tocsr()
         return SparseData(part).tiles(0, stop - first, rows)
 
-    def feature_values(
-        self, ctx: Context, first: int, stop: int, row_weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def feature_values(self, ctx: Context, first: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         start, end = self.ptr[first], self.ptr[stop]
-        weights = row_weights if len(row_weights) == 1 else row_weights[self.rows[start:end]]
-        return self.ptr[first : stop + 1] - start, self.values[start:end], weights
+        return self.ptr[first : stop + 1] - start, self.values[start:end], self.rows[start:end]
 
 
 def even_spans(ptr: np.ndarray, n_parts: int) -> list[tuple[int, int]]:

@@ -320,7 +320,7 @@ def _lengths(ctx: Context, raw: RawData, weights: np.ndarray) -> np.ndarray:
 def _values_of_sparse(
     ctx: Context, raw: SparseData, first: int, stop: int, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`FeatureSource.feature_values`, but one value where that has the same cuts as all of a feature."""
+    """(column_ptr, values, weights) of features first..stop, but one value where that has the same cuts as all."""
     is_single = _is_single(ctx, raw, weights)[first:stop]
     ptr = np.append(0, np.cumsum(np.where(is_single, 1, raw.scan(ctx)[first:stop])))
     values = np.empty(ptr[-1], np.float32)
@@ -340,7 +340,8 @@ def _pick_by_sorting(
     if isinstance(source, SparseData):
         column_ptr, values, entry_weights = _values_of_sparse(ctx, source, first, stop, weights)
     else:
-        column_ptr, values, entry_weights = source.feature_values(ctx, first, stop, weights)
+        column_ptr, values, _ = source.feature_values(ctx, first, stop)
+        entry_weights = weights if len(weights) == 1 else np.tile(weights, stop - first)
     ctx.run_ranges(
         stop - first, 1, counting.pick_sorted,
         column_ptr, values.view(np.uint32), entry_weights,

@@ -36,10 +36,8 @@ def make_sorted(ctx: Context, raw: RawData) -> SortedPage:
     ptr = np.append(0, np.cumsum(raw.scan(ctx))).astype(np.int64)
     rows, values = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     source = raw.by_feature()
-    # sparse columns bring their row ids; in a dense one the position is the row
-    ids = np.arange(raw.n_rows, dtype=np.int32) if isinstance(raw, SparseData) else np.zeros(0, np.int32)
     for first, stop in _tiles(ctx, raw, ptr):
-        _sort_tile(ctx, source, ids, ptr[first : stop + 1], rows, values, first, stop)
+        _sort_tile(ctx, source, ptr[first : stop + 1], rows, values, first, stop)
     return SortedPage(ptr, rows, values, raw.n_rows)
 
 
@@ -57,11 +55,10 @@ def _tiles(ctx: Context, raw: RawData, ptr: np.ndarray) -> Iterator[tuple[int, i
 
 
 def _sort_tile(
-    ctx: Context, source: FeatureSource, ids: np.ndarray, ptr: np.ndarray, rows: np.ndarray, values: np.ndarray,
-    first: int, stop: int,
+    ctx: Context, source: FeatureSource, ptr: np.ndarray, rows: np.ndarray, values: np.ndarray, first: int, stop: int
 ) -> None:  # fmt: skip
     """Sort features first..stop into rows and values; every thread has scratch memory for the longest of them."""
-    column_ptr, entries, entry_rows = source.feature_values(ctx, first, stop, ids)
+    column_ptr, entries, entry_rows = source.feature_values(ctx, first, stop)
     n_threads = min(ctx.n_threads, stop - first)
     longest = int(np.diff(ptr).max(initial=1))
     spans = _even_spans(np.diff(ptr), n_threads)

@@ -313,20 +313,20 @@ def test_tiles_hold_the_asked_features(make):
     raw = adapt(make(NUMBERS.astype(np.float32)))
     for first_row, values, column in raw.tiles(1, 3, 5):
         np.testing.assert_array_equal(values[:, column : column + 2], NUMBERS[first_row : first_row + 5, 1:3])
-    column_ptr, values, weights = raw.feature_values(Context(), 1, 3, np.arange(8))
+    column_ptr, values, rows = raw.feature_values(Context(), 1, 3)
     assert column_ptr.tolist() == [0, 8, 16]
     np.testing.assert_array_equal(values, NUMBERS[:, 1:].T.ravel())
-    np.testing.assert_array_equal(weights, np.tile(np.arange(8), 2))
+    assert not len(rows)
 
 
 def test_features_of_sparse_data():
     matrix = scipy.sparse.csr_matrix(NUMBERS)
     by_feature = adapt(matrix).by_feature()
-    column_ptr, values, weights = by_feature.feature_values(Context(), 1, 3, np.arange(8))
-    rows, columns = np.nonzero(NUMBERS[:, 1:].T)
+    column_ptr, values, rows = by_feature.feature_values(Context(), 1, 3)
+    columns, wanted = np.nonzero(NUMBERS[:, 1:].T)
     assert column_ptr.tolist() == [0, 8, 16]
-    np.testing.assert_array_equal(weights, columns)
-    np.testing.assert_array_equal(values, NUMBERS[columns, rows + 1])
+    np.testing.assert_array_equal(rows, wanted)
+    np.testing.assert_array_equal(values, NUMBERS[wanted, columns + 1])
     for source in (by_feature, adapt(matrix)):
         parts = [values[:, column : column + 2] for _, values, column in source.tiles(1, 3)]
         np.testing.assert_array_equal(np.concatenate(parts), np.where(NUMBERS == 0, np.nan, NUMBERS)[:, 1:])

@@ -20,7 +20,7 @@ def _collect(bits, entry_rows, first, last, entries, ends):
             ends[digit, value] = 0
     n = uint64(0)
     low = uint64(N_CELLS - 1)
-    has_rows = entry_rows.shape[0] == bits.shape[0]
+    has_rows = entry_rows.shape[0] > 0
     for j in range(uint64(first), uint64(last)):
         key = key_of_bits(bits[j])
         if key != uint32(KEY_MISSING):
@@ -65,7 +65,7 @@ def sort_columns(column_ptr, bits, entry_rows, ptr, entries, spare, ends, rows, 
     """rows and value_bits (OUT) at ptr[f] .. ptr[f + 1]: column f's present values ascending, ties by row.
 
     bits[column_ptr[f] : column_ptr[f + 1]] are its float32 values, NaN for missing, and entry_rows their ascending row
-    ids; where there are fewer of these, they are 0, 1, 2, ... entries, spare (longest column,) uint64 and
+    ids; where there are none of these, they are 0, 1, 2, ... entries, spare (longest column,) uint64 and
     ends (N_DIGITS, N_CELLS) uint64 are scratch memory.
     """
     for f in range(start, stop):
