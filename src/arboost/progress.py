@@ -91,13 +91,11 @@ class TerminalLine:
         self._stream.flush()
 
 
-class RichLine:
+class RichLine(TerminalLine):
     """The same in colour, drawn by rich."""
 
-    renews = True
-
     def __init__(self, stream: TextIO, console: Any, text: Any):
-        self._stream = stream
+        super().__init__(stream)
         self._console = console.Console(file=stream)
         self._text = text.Text
 
@@ -110,11 +108,6 @@ class RichLine:
         line.append(f"  {progress.time}", "dim")
         self._stream.write("\r\x1b[2K")
         self._console.print(line, end="", no_wrap=True, overflow="ellipsis", crop=True)
-        self._stream.flush()
-
-    def finish(self, progress: Progress) -> None:
-        self.show(progress)
-        self._stream.write("\n")
         self._stream.flush()
 
 
