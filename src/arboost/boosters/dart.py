@@ -7,7 +7,7 @@ the seed, the round and the tree alone.
 """
 
 import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ class Dart(GBTree):
 
     def weighed_trees(self, chosen: slice = slice(None)) -> list[Tree]:
         """Trees whose leaves hold what they add to margins."""
-        return [_weigh(tree, w) for tree, w in zip(self.trees[chosen], self.weights[chosen], strict=True)]
+        return [tree.scaled(w) for tree, w in zip(self.trees[chosen], self.weights[chosen], strict=True)]
 
     def forest(self, first_tree: int = 0) -> Forest:
         """Trees from `first_tree` on, packed for prediction, leaves times weights."""
@@ -147,18 +147,6 @@ def step_weights(n_dropped: int, n_new: int, eta: float, normalize_type: str) ->
     return np.float32(n_dropped / total), np.float32(1.0 / total)
 
 
-def _weigh(tree: Tree, weight: np.float32) -> Tree:
-    """The tree with its leaves, and the values of its nodes, times the weight."""
-    if weight == 1:
-        return tree
-    is_leaf = tree.left < 0
-    return replace(
-        tree,
-        threshold=np.where(is_leaf, tree.threshold * weight, tree.threshold),
-        base_weight=tree.base_weight * weight,
-    )
-
-
 class WeighedForest(Forest):
     """A packed forest whose leaves are multiplied by their trees' weights."""
 
@@ -212,6 +200,6 @@ class WeighedForest(Forest):
     def explainer(self, n_features: int) -> Explainer:
         """The same trees packed for explanations; made on the first call."""
         if self._explainer is None:
-            trees = [_weigh(tree, w) for tree, w in zip(self._sources, self._weights, strict=True)]
+            trees = [tree.scaled(w) for tree, w in zip(self._sources, self._weights, strict=True)]
             self._explainer = Explainer(trees, self._targets, n_features)
         return self._explainer

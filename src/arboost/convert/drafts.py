@@ -54,7 +54,7 @@ class _Columns:
     gain: list[float] = field(default_factory=list)
     cover: list[float] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
-    sets: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    sets: dict[int, np.ndarray] = field(default_factory=dict)
     terms: list[tuple[int, int, float, float, float, float]] = field(default_factory=list)
 
     def add(self, node: Split | Leaf, parent: int) -> int:
@@ -70,7 +70,7 @@ class _Columns:
         self.cover.append(node.cover)
         self.values.append(node.value if isinstance(node, Leaf) else 0.0)
         if split.categories is not None:
-            self.sets.append((len(self.left) - 1, split.categories))
+            self.sets[len(self.left) - 1] = split.categories
         if isinstance(node, Leaf):
             self.terms += [(len(self.left) - 1, *term, -_FLOAT32_MAX, _FLOAT32_MAX) for term in node.terms]
         return len(self.left) - 1
@@ -127,16 +127,10 @@ def _finish(columns: _Columns, n_features: int, n_targets: int) -> Tree:
     return tree
 
 
-def set_categories(tree: Tree, sets: list[tuple[int, np.ndarray]]) -> None:
+def set_categories(tree: Tree, sets: dict[int, np.ndarray]) -> None:
     """Make nodes, in ascending order, splits by the sets of categories that go right."""
-    nodes = np.array([node for node, _ in sets], np.int32)
-    sizes = np.array([len(members) for _, members in sets], np.int64)
-    tree.split_type = np.zeros(tree.n_nodes, np.uint8)
-    tree.split_type[nodes] = 1
-    tree.threshold[nodes] = NO_THRESHOLD
-    tree.categories = np.concatenate([np.sort(members) for _, members in sets]).astype(np.int32)
-    tree.categories_nodes, tree.categories_sizes = nodes, sizes
-    tree.categories_segments = np.cumsum(sizes) - sizes
+    tree.threshold[list(sets)] = NO_THRESHOLD
+    tree.take_sets({node: np.sort(members) for node, members in sets.items()})
 
 
 def above(thresholds: Any) -> np.ndarray:

@@ -249,13 +249,13 @@ def _hist_tree(member: Any, model: Any, places: np.ndarray, categories: list[np.
     made.threshold[is_leaf] = made.base_weight[is_leaf] = nodes["value"][is_leaf]
     made.cover = nodes["count"].astype(np.float32)
     made.gain[inner] = np.nan_to_num(nodes["gain"][inner])
-    sets = []
+    sets: dict[int, np.ndarray] = {}
     for node in np.flatnonzero(by_set):
         known = (categories or [])[made.feature[node]]
         assert known is not None
         goes_left = _bits(member.raw_left_cat_bitsets[nodes["bitset_idx"][node]])[: len(known)]
         chosen = np.flatnonzero(goes_left if flipped[node] else ~goes_left)
-        sets.append((int(node), chosen if _is_text(known) else _as_codes(known[chosen])))
+        sets[int(node)] = chosen if _is_text(known) else _as_codes(known[chosen])
     if sets:
         set_categories(made, sets)
     return made

@@ -30,7 +30,7 @@ from arboost.ensemble.decision_tree import (
     proba_of_shares,
     regression_task,
 )
-from arboost.ensemble.growing import DEFAULT_BINS, TreeBuilder, make_pages, read_limits, scale_leaves
+from arboost.ensemble.growing import DEFAULT_BINS, TreeBuilder, make_pages, read_limits
 from arboost.ensemble.whole import WholeTreeBuilder, can_grow_whole, value_ends
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime import rng, settings
@@ -87,7 +87,7 @@ class _Forest(TreeEnsemble):
         n_drawn = self._n_drawn(n_rows)
         trees, sums, counts = [], np.zeros((n_rows, len(task.base))), np.zeros(n_rows)
         for member in self._grow_all(data, task, weight, n_trees, n_drawn):
-            trees.append(scale_leaves(member.tree, 1.0 / n_trees))
+            trees.append(member.tree.scaled(1.0 / n_trees))
             sums[member.rows] += member.values
             counts[member.rows] += 1
         self._Booster = self._assemble(

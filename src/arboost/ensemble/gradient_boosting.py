@@ -20,7 +20,7 @@ from arboost.ensemble.base import (
     row_weights,
 )
 from arboost.ensemble.friedman import ClassicLoss, classification_loss, line_search, regression_loss
-from arboost.ensemble.growing import GrownOnRows, TreeBuilder, read_limits, scale_leaves
+from arboost.ensemble.growing import GrownOnRows, TreeBuilder, read_limits
 from arboost.matrix.dmatrix import DMatrix
 from arboost.predict.forest import Forest
 from arboost.runtime import rng
@@ -145,9 +145,7 @@ class _GradientBoosting(TreeEnsemble):
 
     def _take(self, data: DMatrix, found: _Fitted, params: dict[str, Any], base_score: Any, factor: float) -> None:
         """The model of what was found; its margins are `factor` times the scores."""
-        rounds = found.rounds
-        if factor != 1.0:
-            rounds = [[(scale_leaves(tree, factor), k) for tree, k in pairs] for pairs in rounds]
+        rounds = [[(tree.scaled(factor), k) for tree, k in pairs] for pairs in found.rounds]
         self._Booster = self._assemble(data, params, rounds, base_score)
         self.n_estimators_, self.init_ = len(rounds), found.start
         self.train_score_ = np.array(found.train_score)

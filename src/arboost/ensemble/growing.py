@@ -7,7 +7,7 @@ they depend neither on threads nor on how gradients are packed.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, frexp, log2, sqrt
 from typing import Any
 
@@ -361,16 +361,3 @@ def center_thresholds(tree: Tree, values: np.ndarray, rows: np.ndarray) -> None:
     below, above = highest[between], lowest[between]
     middle = ((below.astype(np.float64) + above) / 2).astype(np.float32)  # in float64, where no sum overflows
     tree.threshold[between] = np.where(middle > below, middle, above)  # of two neighbours there may be no middle
-
-
-def scale_leaves(tree: Tree, factor: float) -> Tree:
-    """The same tree, everything it adds multiplied."""
-    leaf = tree.left < 0
-    return replace(
-        tree,
-        threshold=tree.threshold
-        if tree.has_vectors
-        else np.where(leaf, tree.threshold * np.float32(factor), tree.threshold),
-        vectors=tree.vectors * np.float32(factor),
-        base_weight=tree.base_weight * np.float32(factor),
-    )

@@ -99,12 +99,6 @@ def keep_above(tree: Tree, is_leaf: np.ndarray) -> Tree:
     place = np.full(tree.n_nodes, -1, np.int32)
     place[ids] = np.arange(len(ids), dtype=np.int32)
     leaf = is_leaf[ids]
-    split_type, sets = tree.split_type, np.zeros(0, np.int64)
-    if len(tree.categories_nodes):
-        sets = np.flatnonzero(kept[tree.categories_nodes] & ~is_leaf[tree.categories_nodes])
-        split_type = np.where(leaf, np.uint8(0), tree.split_type[ids])
-    starts, sizes = tree.categories_segments[sets], tree.categories_sizes[sets]
-    pieces = [tree.categories[a : a + n] for a, n in zip(starts, sizes, strict=True)]
     is_new = leaf & (tree.left[ids] >= 0)
     threshold, vectors = tree.threshold[ids], tree.vectors
     if tree.has_vectors:
@@ -112,7 +106,7 @@ def keep_above(tree: Tree, is_leaf: np.ndarray) -> Tree:
     else:
         threshold = np.where(is_new, tree.base_weight[ids], threshold)
     parent = tree.parent[ids]
-    return replace(
+    short = replace(
         tree,
         left=np.where(leaf, np.int32(-1), place[tree.left[ids]]),
         right=np.where(leaf, np.int32(-1), place[tree.right[ids]]),
@@ -123,10 +117,8 @@ def keep_above(tree: Tree, is_leaf: np.ndarray) -> Tree:
         gain=np.where(leaf, np.float32(0), tree.gain[ids]),
         cover=tree.cover[ids],
         base_weight=tree.base_weight[ids],
-        split_type=split_type,
-        categories=np.concatenate([tree.categories[:0], *pieces]),
-        categories_nodes=place[tree.categories_nodes[sets]],
-        categories_segments=np.cumsum(sizes) - sizes,
-        categories_sizes=sizes,
         vectors=vectors,
     )
+    if len(tree.categories_nodes):
+        short.take_sets({int(place[i]): s for i, s in tree.sets.items() if kept[i] and not is_leaf[i]})
+    return short

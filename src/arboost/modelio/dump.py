@@ -153,9 +153,7 @@ class TreeView:
         self.terms: dict[int, list[Term]] = {}
         for node, *term in tree.terms.tolist():
             self.terms.setdefault(node, []).append(Term(*term))
-        runs = zip(tree.categories_segments.tolist(), tree.categories_sizes.tolist(), strict=True)
-        lists = [tree.categories[start : start + size].tolist() for start, size in runs]
-        self.categories = dict(zip(tree.categories_nodes.tolist(), lists, strict=True))
+        self.categories = {node: members.tolist() for node, members in tree.sets.items()}
         self._names = names
         self._types = types
         used = [f for f, child in zip(self.feature, self.left, strict=True) if child != -1]

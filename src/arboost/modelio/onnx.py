@@ -156,8 +156,8 @@ class _Arrays:
         self.true_is_leaf += is_leaf[if_true].astype(int).tolist()
         self.false_is_leaf += is_leaf[if_false].astype(int).tolist()
         self.missing_is_true += ((tree.default_left[inner] == 1) != by_category).astype(int).tolist()
-        for start, size in zip(tree.categories_segments, tree.categories_sizes, strict=True):
-            self.members += [*tree.categories[start : start + size].tolist(), np.nan]
+        for members in tree.sets.values():
+            self.members += [*members.tolist(), np.nan]
         self.weights += tree.threshold[is_leaf].tolist()
         self.targets += [target] * int(is_leaf.sum())
 

@@ -107,16 +107,14 @@ def to_python(model: Ensemble, path: str | os.PathLike[str] | None = None) -> st
 
 def _nodes(tree: Tree) -> str:
     """The nodes of a tree, in its own order."""
-    runs = zip(tree.categories_segments.tolist(), tree.categories_sizes.tolist(), strict=True)
-    lists = [tree.categories[start : start + size].tolist() for start, size in runs]
-    categories = dict(zip(tree.categories_nodes.tolist(), lists, strict=True))
+    sets = tree.sets
     words = []
     for node in range(tree.n_nodes):
         left, right = int(tree.left[node]), int(tree.right[node])
         if left < 0:
             words.append(_literal(float(tree.threshold[node])))
             continue
-        bound = str(set(categories[node])) if node in categories else _literal(lower_bound(tree.threshold[node]))
+        bound = str(set(sets[node].tolist())) if node in sets else _literal(lower_bound(tree.threshold[node]))
         missing = left if tree.default_left[node] else right
         words.append(f"({tree.feature[node]}, {bound}, {left}, {right}, {missing})")
     return ", ".join(words)

@@ -128,13 +128,13 @@ def pack_bitsets(trees: list[Tree]) -> tuple[np.ndarray, np.ndarray]:
     parts: list[np.ndarray] = [np.zeros(2, np.uint64)]  # the empty one, and a word to look at in vain
     first_node, size = 0, 2
     for tree in trees:
-        for node, start, n in zip(tree.categories_nodes, tree.categories_segments, tree.categories_sizes, strict=True):
-            codes = tree.categories[start : start + n].astype(np.uint64)
+        for node, members in tree.sets.items():
+            codes = members.astype(np.uint64)
             n_words = int(codes.max(initial=0)) // 64 + 1
             bits = np.zeros(1 + n_words, np.uint64)
             bits[0] = n_words
             np.bitwise_or.at(bits, 1 + (codes >> np.uint64(6)), np.uint64(1) << (codes & np.uint64(63)))
-            place[first_node + int(node)] = size
+            place[first_node + node] = size
             parts.append(bits)
             size += len(bits)
         first_node += tree.n_nodes

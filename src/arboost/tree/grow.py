@@ -138,12 +138,7 @@ class Grower:
         if len(nodes.set_nodes):
             assert nodes.set_bits is not None
             is_member = np.unpackbits(nodes.set_bits.view(np.uint8), axis=1, bitorder="little")
-            tree.split_type = np.zeros(tree.n_nodes, np.uint8)
-            tree.split_type[nodes.set_nodes] = 1
-            tree.categories = np.nonzero(is_member)[1].astype(np.int32)
-            tree.categories_nodes = nodes.set_nodes
-            tree.categories_sizes = is_member.sum(axis=1, dtype=np.int64)
-            tree.categories_segments = np.concatenate([[0], np.cumsum(tree.categories_sizes)[:-1]]).astype(np.int64)
+            tree.take_sets(dict(zip(nodes.set_nodes.tolist(), map(np.flatnonzero, is_member), strict=True)))
         return tree
 
     def features_of(self, key: int) -> TreeFeatures:

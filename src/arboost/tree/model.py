@@ -6,6 +6,7 @@ A leaf may hold a weight for each of several targets: then `vectors` has them, a
 A leaf may be linear: `terms` are then added to its weight, unless a row lacks one of their features.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 
@@ -87,6 +88,32 @@ class Tree:
     def n_targets(self) -> int:
         """How many targets a leaf has a weight for."""
         return self.vectors.shape[1] if self.has_vectors else 1
+
+    @property
+    def sets(self) -> dict[int, np.ndarray]:
+        """The categories that go right, of every node that is split by a set of them."""
+        runs = zip(self.categories_segments.tolist(), self.categories_sizes.tolist(), strict=True)
+        members = [self.categories[start : start + size] for start, size in runs]
+        return dict(zip(self.categories_nodes.tolist(), members, strict=True))
+
+    def take_sets(self, sets: Mapping[int, np.ndarray]) -> None:
+        """Have these nodes, ascending, and no others, split by such sets, whose members ascend."""
+        nodes, sizes = np.array(list(sets), np.int32), np.array([len(s) for s in sets.values()], np.int64)
+        self.split_type = np.zeros(self.n_nodes, np.uint8)
+        self.split_type[nodes] = 1
+        self.categories = np.concatenate([_empty(np.int32), *sets.values()]).astype(np.int32)
+        self.categories_nodes, self.categories_sizes = nodes, sizes
+        self.categories_segments = np.cumsum(sizes) - sizes
+
+    def scaled(self, factor: float | np.float32) -> "Tree":
+        """The same tree, all that its leaves and nodes hold multiplied; linear parts of leaves are not."""
+        if factor == 1:
+            return self
+        factor = np.float32(factor)
+        threshold = self.threshold
+        if not self.has_vectors:
+            threshold = np.where(self.left < 0, threshold * factor, threshold)
+        return replace(self, threshold=threshold, vectors=self.vectors * factor, base_weight=self.base_weight * factor)
 
     def of_target(self, target: int) -> "Tree":
         """The same tree with the weights of one of its targets."""

@@ -86,24 +86,9 @@ def prune(tree: Tree, params: TreeParams, eta: np.float32) -> Tree:
         threshold=np.where(pruned, tree.base_weight * eta, tree.threshold),
         default_left=np.where(gone, np.uint8(1), tree.default_left),
     )
-    return _without_categories(short, pruned)
-
-
-def _without_categories(tree: Tree, pruned: np.ndarray) -> Tree:
-    """The tree without the categories of nodes that are splits no more."""
-    kept = ~pruned[tree.categories_nodes]
-    if kept.all():
-        return tree
-    starts, sizes = tree.categories_segments[kept], tree.categories_sizes[kept]
-    pieces = [tree.categories[a : a + n] for a, n in zip(starts, sizes, strict=True)]
-    return replace(
-        tree,
-        split_type=np.where(pruned, np.uint8(0), tree.split_type),
-        categories=np.concatenate([tree.categories[:0], *pieces]),
-        categories_nodes=tree.categories_nodes[kept],
-        categories_segments=np.cumsum(sizes) - sizes,
-        categories_sizes=sizes,
-    )
+    if pruned[tree.categories_nodes].any():
+        short.take_sets({node: members for node, members in tree.sets.items() if not pruned[node]})
+    return short
 
 
 def levels(tree: Tree) -> list[np.ndarray]:
