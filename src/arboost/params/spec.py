@@ -41,8 +41,7 @@ class Param:
     aliases: tuple[str, ...] = ()
     group: str = "tree"
     complaint: str = "Invalid Input"  # how the error about a wrong choice begins
-    supported: bool = True  # False: known, and refused when set to anything but `default` or `harmless`
-    harmless: Callable[[Any], bool] | None = None  # other spellings of the default of an unsupported parameter
+    supported: bool = True  # False: known, and refused when set to anything but `default`
     used_by: tuple[str, ...] = ()  # boosters, objectives or metrics that read it; empty: always read
     has_effect: bool = True  # False: accepted because XGBoost accepts it; changes nothing here
 
@@ -50,17 +49,12 @@ class Param:
         """The typed value, or an XGBoostError; `spelled` is the name (perhaps an alias) the user wrote."""
         shown = self.name if spelled is None or spelled == self.name else f"{spelled} ({self.name})"
         parsed = _PARSERS[self.type](self, value, shown)
-        if not self.supported and not self._is_default(value, parsed):
+        if not self.supported and parsed != self.default:
             raise XGBoostError(
                 f"Parameter {shown}: the value {value!r} is known to XGBoost but not available in this version of "
                 "arboost; leave it unset."
             )
         return parsed
-
-    def _is_default(self, value: Any, parsed: Any) -> bool:
-        if self.harmless is not None and self.harmless(value):
-            return True
-        return self.type is not object and bool(parsed == self.default)
 
     @property
     def bounds(self) -> str:
