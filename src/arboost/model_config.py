@@ -75,10 +75,8 @@ def _float_texts(values: Any) -> str:
 def _metric(metric: Metric) -> dict[str, Any]:
     """A metric's name, and the parameters that XGBoost reads back with it."""
     entry: dict[str, Any] = {"name": metric.name}
-    if metric.name == "quantile":
-        entry["quantile_loss_param"] = {"quantile_alpha": _float_texts(getattr(metric, "quantile_alpha", ()))}
-    elif metric.name == "expectile":
-        entry["expectile_loss_param"] = {"expectile_alpha": _float_texts(getattr(metric, "expectile_alpha", ()))}
+    if metric.name in ("quantile", "expectile"):
+        entry[f"{metric.name}_loss_param"] = {f"{metric.name}_alpha": _float_texts(getattr(metric, "alphas", ()))}
     elif metric.name == "aft-nloglik":
         names = ("aft_loss_distribution", "aft_loss_distribution_scale")
         entry["aft_loss_param"] = {name: _text(getattr(metric, name)) for name in names}

@@ -321,6 +321,14 @@ def test_configuration_has_what_tools_read(objective):
     assert names[0] == names[1]
 
 
+@pytest.mark.parametrize("kind", ["quantile", "expectile"])
+def test_configuration_has_the_alphas_of_metrics(kind):
+    params = {"objective": f"reg:{kind}error", f"{kind}_alpha": [0.25, 0.5]}
+    booster = arboost.train(params, arboost.DMatrix(np.zeros((4, 1)), np.arange(4)), 1)
+    metrics = json.loads(booster.save_config())["learner"]["metrics"]
+    assert metrics == [{"name": kind, f"{kind}_loss_param": {f"{kind}_alpha": "[2.5E-1,5E-1]"}}]
+
+
 def test_configuration_round_trip(dtrain):
     params = {**PARAMS, "eta": 0.2, "subsample": 0.7, "seed": 5, "grow_policy": "lossguide", "max_leaves": 7}
     params |= {"eval_metric": ["mae", "rmse"], "objective": "reg:pseudohubererror", "huber_slope": 2.0, "gamma": 0.1}

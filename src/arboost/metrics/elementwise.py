@@ -205,84 +205,59 @@ class TweedieLogLoss(MeanMetric):
         return (self.power,)
 
 
+@dataclass(frozen=True)
+class _AlphaMetric(Metric):
+    """The weighted mean over rows and alphas, each with its own column of predictions."""
+
+    row_values: ClassVar[Any]  # (pred, label, alpha, values, start, stop)
+    alphas: tuple[float, ...] = ()
+
+    @classmethod
+    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
+        super().parse(argument, params)
+        alphas = getattr(params, f"{cls.base_name}_alpha")
+        if not alphas:
+            raise XGBoostError(f"The {cls.base_name} metric needs the parameter {cls.base_name}_alpha.")
+        return cls(tuple(alphas))
+
+    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
+        label, pred, n_alphas = require_label(label, self.name), as_float32(pred), len(self.alphas)
+        if pred.size != label.size * n_alphas:
+            raise XGBoostError(
+                f"The {self.name} metric expects {n_alphas} predictions a label (one for each {self.name}_alpha), "
+                f"found {pred.size} predictions and {label.size} labels."
+            )
+        flat_label = np.repeat(label.reshape(-1), n_alphas)
+        alpha = np.tile(np.array(self.alphas, np.float64), label.size)
+        args = (pred.reshape(-1), flat_label, alpha)
+        return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), self.row_values, *args)
+
+    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
+        label = plain_label(info, info.n_rows)
+        if label is None or n_outputs != len(self.alphas):
+            return None
+        weight = info.row_weight()
+        spread = None if weight is None else np.repeat(weight, n_outputs)
+        finish = mean_from_sum(ctx, label.size * n_outputs, spread)
+        return RowSum(self.row_values, label, weight, self.alphas, finish)
+
+
 @register
 @dataclass(frozen=True)
-class QuantileError(Metric):
-    """Mean pinball loss over rows and the quantiles of `quantile_alpha`, one prediction column each."""
+class QuantileError(_AlphaMetric):
+    """Mean pinball loss of the quantiles of `quantile_alpha`."""
 
     base_name = "quantile"
-    quantile_alpha: tuple[float, ...] = ()
-
-    @classmethod
-    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
-        super().parse(argument, params)
-        if not params.quantile_alpha:
-            raise XGBoostError("The quantile metric needs the parameter quantile_alpha.")
-        return cls(tuple(params.quantile_alpha))
-
-    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
-        return _mean_over_alphas(self.name, self.quantile_alpha, rows.pinball, ctx, pred, label, weight)
-
-    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
-        return _sum_over_alphas(self.quantile_alpha, rows.pinball, ctx, info, n_outputs)
+    row_values = staticmethod(rows.pinball)
 
 
 @register
 @dataclass(frozen=True)
-class ExpectileError(Metric):
-    """Mean asymmetric squared error over rows and the expectiles of `expectile_alpha`, one prediction column each."""
+class ExpectileError(_AlphaMetric):
+    """Mean asymmetric squared error of the expectiles of `expectile_alpha`."""
 
     base_name = "expectile"
-    expectile_alpha: tuple[float, ...] = ()
-
-    @classmethod
-    def parse(cls, argument: str | None, params: LearnerParams) -> Metric:
-        super().parse(argument, params)
-        if not params.expectile_alpha:
-            raise XGBoostError("The expectile metric needs the parameter expectile_alpha.")
-        return cls(tuple(params.expectile_alpha))
-
-    def evaluate(self, ctx: Context, pred: np.ndarray, label: np.ndarray, weight: np.ndarray | None = None) -> float:
-        return _mean_over_alphas(self.name, self.expectile_alpha, expectile.asymmetric_square, ctx, pred, label, weight)
-
-    def as_sum(self, ctx: Context, info: MetaInfo, n_outputs: int) -> RowSum | None:
-        return _sum_over_alphas(self.expectile_alpha, expectile.asymmetric_square, ctx, info, n_outputs)
-
-
-def _mean_over_alphas(
-    name: str,
-    alphas: tuple[float, ...],
-    row_values: Any,
-    ctx: Context,
-    pred: np.ndarray,
-    label: np.ndarray,
-    weight: np.ndarray | None,
-) -> float:
-    """The weighted mean over rows and alphas, each with its own column of predictions."""
-    label = require_label(label, name)
-    pred = as_float32(pred)
-    if pred.size != label.size * len(alphas):
-        raise XGBoostError(
-            f"The {name} metric expects {len(alphas)} predictions a label (one for each {name}_alpha), "
-            f"found {pred.size} predictions and {label.size} labels."
-        )
-    flat_label = np.repeat(label.reshape(-1), len(alphas))
-    alpha = np.tile(np.array(alphas, np.float64), label.size)
-    args = (pred.reshape(-1), flat_label, alpha)
-    return mean_over_rows(ctx, pred.size, _spread(weight, flat_label), row_values, *args)
-
-
-def _sum_over_alphas(
-    alphas: tuple[float, ...], row_values: Any, ctx: Context, info: MetaInfo, n_outputs: int
-) -> RowSum | None:
-    """The same as a sum, where every row has one label."""
-    label = plain_label(info, info.n_rows)
-    if label is None or n_outputs != len(alphas):
-        return None
-    weight = info.row_weight()
-    spread = None if weight is None else np.repeat(weight, n_outputs)
-    finish = mean_from_sum(ctx, label.size * n_outputs, spread)
-    return RowSum(row_values, label, weight, alphas, finish)
+    row_values = staticmethod(expectile.asymmetric_square)
 
 
 def _number(text: str, what: str) -> float:
