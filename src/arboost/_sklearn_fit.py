@@ -74,6 +74,36 @@ def eval_rows(
     return [train if rows.is_same(train) else rows for rows in found]
 
 
+# ---- what estimators say of their data ----
+
+
+class BoosterFeatures:
+    """The features of an estimator whose model is a Booster."""
+
+    get_booster: Callable[[], Booster]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the model was trained on."""
+        return self.get_booster().num_features()
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, where the training data had names."""
+        names = self.get_booster().feature_names
+        if names is None:
+            raise AttributeError("`feature_names_in_` is defined only when `X` has feature names that are all strings.")
+        return np.array(names, dtype=object)
+
+
+def tell_input(tags: Any, categorical: bool = False) -> Any:
+    """scikit-learn's tags with what the matrices take: they check it, and take more than its own check would."""
+    tags.no_validation = True
+    tags.input_tags.allow_nan = tags.input_tags.sparse = True
+    tags.input_tags.categorical = categorical
+    return tags
+
+
 # ---- checks and conversions ----
 
 

@@ -56,7 +56,7 @@ _WRAPPER_PARAMS = frozenset(
 _MULTI = ("multi:softmax", "multi:softprob")
 
 
-class XGBModel(BaseEstimator):
+class XGBModel(fitting.BoosterFeatures, BaseEstimator):
     """Gradient boosting with scikit-learn's interface, for any objective."""
 
     @positional_with_warning
@@ -160,13 +160,7 @@ class XGBModel(BaseEstimator):
     # ---- scikit-learn's questions ----
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # as XGBoost: input is checked, but by the matrices, which take more than scikit-learn's own check would
-        tags.no_validation = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.categorical = bool(self.enable_categorical)
-        return tags
+        return fitting.tell_input(super().__sklearn_tags__(), bool(self.enable_categorical))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_Booster")
@@ -407,7 +401,7 @@ class XGBModel(BaseEstimator):
         self, X: Any, output_margin: bool, validate_features: bool, base_margin: Any, iteration_range: Any
     ) -> np.ndarray:
         booster = self.get_booster()
-        self._check_width(X)
+        fitting.check_width(self, X)
         return booster.inplace_predict(
             X,
             iteration_range=self._rounds(iteration_range),
@@ -416,9 +410,6 @@ class XGBModel(BaseEstimator):
             validate_features=validate_features,
             base_margin=base_margin,
         )
-
-    def _check_width(self, X: Any) -> None:
-        fitting.check_width(self, X)
 
     def _rounds(self, iteration_range: tuple[int, int] | None) -> tuple[int, int]:
         """The given rounds; if none, those up to the best one."""
@@ -438,7 +429,7 @@ class XGBModel(BaseEstimator):
     def apply(self, X: Any, iteration_range: tuple[int, int] | None = None) -> np.ndarray:
         """Number of the leaf that each row reaches in each tree, (n, n_trees) float32."""
         booster = self.get_booster()
-        self._check_width(X)
+        fitting.check_width(self, X)
         data = DMatrix(
             X,
             missing=self.missing,
@@ -456,19 +447,6 @@ class XGBModel(BaseEstimator):
         if not found:
             raise XGBoostError("No evaluation result, `eval_set` is not used during training.")
         return found
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features that the model was trained on."""
-        return self.get_booster().num_features()
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, where the training data had names."""
-        names = self.get_booster().feature_names
-        if names is None:
-            raise AttributeError("`feature_names_in_` is defined only when `X` has feature names that are all strings.")
-        return np.array(names, dtype=object)
 
     @property
     def best_iteration(self) -> int:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
 from sklearn.base import clone  # type: ignore[import-untyped]
 from sklearn.utils import _safe_indexing  # type: ignore[import-untyped]
 
@@ -21,6 +20,7 @@ from arboost.ensemble.base import (
     TreeEnsemble,
     TreeRegressor,
     check_count,
+    class_probabilities,
     regression_targets,
     row_weights,
 )
@@ -324,10 +324,7 @@ class AdaBoostClassifier(TreeClassifier, _AdaBoost):
         decision = self.decision_function(X)
         if self.n_classes_ == 1:
             return np.ones((len(decision), 1))
-        if decision.ndim == 1:
-            positive = scipy.special.expit(decision)
-            return np.column_stack([1.0 - positive, positive])
-        return scipy.special.softmax(decision / (self.n_classes_ - 1), axis=1)
+        return class_probabilities(decision / (self.n_classes_ - 1))
 
 
 def _vote(tree: Tree, weight: float, n_classes: int) -> Tree:

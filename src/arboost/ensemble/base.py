@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 import numpy as np
+import scipy.special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
@@ -28,7 +29,7 @@ from arboost.tree.model import Tree
 _ATTRIBUTE = "arboost_estimator"
 
 
-class TreeEnsemble(BaseEstimator):
+class TreeEnsemble(fitting.BoosterFeatures, BaseEstimator):
     """An estimator whose model is a Booster."""
 
     n_jobs: int | None
@@ -37,13 +38,7 @@ class TreeEnsemble(BaseEstimator):
     # ---- scikit-learn's questions ----
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # input is checked by the matrices, which take more than scikit-learn's own check would
-        tags.no_validation = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.categorical = bool(self.enable_categorical)
-        return tags
+        return fitting.tell_input(super().__sklearn_tags__(), bool(self.enable_categorical))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_Booster")
@@ -148,15 +143,12 @@ class TreeEnsemble(BaseEstimator):
     def _margin(self, X: Any, iteration_range: tuple[int, int] = (0, 0)) -> np.ndarray:
         """(n,) or (n, K) float32: sums of the trees."""
         booster = self.get_booster()
-        self._check_width(X)
-        return booster.inplace_predict(X, predict_type="margin", iteration_range=iteration_range)
-
-    def _check_width(self, X: Any) -> None:
         fitting.check_width(self, X)
+        return booster.inplace_predict(X, predict_type="margin", iteration_range=iteration_range)
 
     def _prediction_matrix(self, X: Any) -> DMatrix:
         self.get_booster()
-        self._check_width(X)
+        fitting.check_width(self, X)
         return DMatrix(X, nthread=self.n_jobs, enable_categorical=self.enable_categorical)
 
     def apply(self, X: Any) -> np.ndarray:
@@ -170,19 +162,6 @@ class TreeEnsemble(BaseEstimator):
         (n, n_outputs, n_features + 1) where there are several outputs. They sum to the margin of `get_booster()`.
         """
         return self.get_booster().predict(self._prediction_matrix(X), pred_contribs=True)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features that the model was trained on."""
-        return self.get_booster().num_features()
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, where the training data had names."""
-        names = self.get_booster().feature_names
-        if names is None:
-            raise AttributeError("`feature_names_in_` is defined only when `X` has feature names that are all strings.")
-        return np.array(names, dtype=object)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -214,16 +193,6 @@ class ClassLabels:
     def _take_classes(self, classes: np.ndarray) -> None:
         self.classes_, self.n_classes_ = classes, len(classes)
 
-    def _class_facts(self) -> dict[str, Any]:
-        """The classes as a file holds them."""
-        values = self.classes_.tolist()
-        if not all(isinstance(value, str | int | float | bool) for value in values):
-            raise XGBoostError(f"Class labels of type {type(values[0]).__name__} have no place in a file: use pickle.")
-        return {"classes": values, "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str}
-
-    def _take_class_facts(self, facts: dict[str, Any]) -> None:
-        self._take_classes(np.array(facts["classes"], np.dtype(facts["dtype"])))
-
 
 class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
     """A classifier whose model is a Booster."""
@@ -238,19 +207,38 @@ class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
         return self.classes_[proba.argmax(axis=1)]
 
     def _facts(self) -> dict[str, Any]:
-        return {**super()._facts(), **self._class_facts()}
+        values = self.classes_.tolist()
+        if not all(isinstance(value, str | int | float | bool) for value in values):
+            raise XGBoostError(f"Class labels of type {type(values[0]).__name__} have no place in a file: use pickle.")
+        dtype = "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str
+        return {**super()._facts(), "classes": values, "dtype": dtype}
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         super()._take_facts(facts)
-        self._take_class_facts(facts)
+        self._take_classes(np.array(facts["classes"], np.dtype(facts["dtype"])))
 
 
 class TreeRegressor(RegressorMixin, TreeEnsemble):
     """A regressor whose model is a Booster."""
 
+    _several_targets = False  # whether it takes more than one
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several_targets
+        return tags
+
     def predict(self, X: Any) -> np.ndarray:
         """The sum of the trees, (n,) or (n, n_targets)."""
         return self._margin(X).astype(np.float64)
+
+
+def class_probabilities(margin: np.ndarray) -> np.ndarray:
+    """(n, n_classes) from margins: (n,) log odds of the second of two classes, or (n, n_classes)."""
+    if margin.ndim == 2:
+        return scipy.special.softmax(margin, axis=1)
+    positive = scipy.special.expit(margin)
+    return np.column_stack([1.0 - positive, positive])
 
 
 def check_count(name: str, value: Any) -> int:

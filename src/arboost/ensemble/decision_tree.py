@@ -230,6 +230,8 @@ min_impurity_decrease, ccp_alpha, max_bin, random_state, n_jobs, enable_categori
         As of `DecisionTreeClassifier`.
     """
 
+    _several_targets = True
+
     def __init__(
         self,
         *,
@@ -248,11 +250,6 @@ min_impurity_decrease, ccp_alpha, max_bin, random_state, n_jobs, enable_categori
         enable_categorical: bool = False,
     ) -> None:
         fitting.keep(self, locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def _read(self, y: Any, sample_weight: Any) -> tuple[Task, np.ndarray]:
         check_criterion(self.criterion, "squared_error")

@@ -298,6 +298,8 @@ min_impurity_decrease, bootstrap, max_samples, max_bin, random_state, n_jobs, en
         As of `RandomForestClassifier`.
     """
 
+    _several_targets = True
+
     def __init__(
         self,
         *,
@@ -319,11 +321,6 @@ min_impurity_decrease, bootstrap, max_samples, max_bin, random_state, n_jobs, en
         enable_categorical: bool = False,
     ) -> None:
         fitting.keep(self, locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RandomForestRegressor":
         """Grow the forest."""
@@ -400,6 +397,7 @@ max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, random_state, n_j
     """
 
     _extra = True
+    _several_targets = False
 
     def __init__(
         self,
@@ -422,11 +420,6 @@ max_leaf_nodes, min_impurity_decrease, oob_score, max_samples, random_state, n_j
         enable_categorical: bool = False,
     ) -> None:
         fitting.keep(self, locals())
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ExtraTreesRegressor":
         """Grow the forest."""

@@ -16,6 +16,7 @@ from arboost.ensemble.base import (
     TreeEnsemble,
     TreeRegressor,
     check_count,
+    class_probabilities,
     regression_targets,
     row_weights,
 )
@@ -345,19 +346,13 @@ class GradientBoostingClassifier(TreeClassifier, _GradientBoosting):
         for margin in self._staged_margins(X):
             yield margin / self._factor()
 
-    def _proba(self, margin: np.ndarray) -> np.ndarray:
-        if margin.ndim == 2:
-            return scipy.special.softmax(margin, axis=1)
-        positive = scipy.special.expit(margin)
-        return np.column_stack([1.0 - positive, positive])
-
     def predict_proba(self, X: Any) -> np.ndarray:
         """(n, n_classes) probabilities."""
-        return self._proba(self._margin(X).astype(np.float64))
+        return class_probabilities(self._margin(X).astype(np.float64))
 
     def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
         """The probabilities after each round."""
-        return map(self._proba, self._staged_margins(X))
+        return map(class_probabilities, self._staged_margins(X))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """The most probable class after each round."""

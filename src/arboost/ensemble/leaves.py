@@ -40,11 +40,9 @@ class LeafEncoder(TransformerMixin, BaseEstimator):
         self.prefit = prefit
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
+        tags = fitting.tell_input(super().__sklearn_tags__())
         tags.target_tags.required = not self.prefit
         tags.transformer_tags.preserves_dtype = []
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
     def fit(self, X: Any, y: Any = None, **fit_params: Any) -> "LeafEncoder":
@@ -137,10 +135,7 @@ class LeafLogisticRegression(ClassLabels, ClassifierMixin, BaseEstimator):
         fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
-        return tags
+        return fitting.tell_input(super().__sklearn_tags__())
 
     def fit(self, X: Any, y: Any) -> "LeafLogisticRegression":
         """Fit the trees, then the regression on their leaves."""
