@@ -250,9 +250,13 @@ class TreeTrainer:
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change between rounds."""
         self._params = params
-        eta = float(np.float32(params.eta) / np.float32(params.num_parallel_tree))
         for grower in self._all_growers():
-            grower.set_params(params._replace(eta=eta))
+            grower.set_params(params._replace(eta=float(self._eta)))
+
+    @property
+    def _eta(self) -> np.float32:
+        """What the weights of a tree's leaves are multiplied by: parallel trees share the step of their round."""
+        return np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
 
     def _all_growers(self) -> Iterable[Grower]:
         return (self._grower,)
@@ -330,7 +334,6 @@ class TreeTrainer:
     def _solve_leaves(self, grown: GrownTree, solver: LeafSolver, margin: np.ndarray, target: int) -> None:
         rows, leaf_ptr = self._grower.leaf_rows(grown)
         values = solver(target, rows, leaf_ptr, margin)
-        eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
         solved = ~np.isnan(values)  # a leaf without rows keeps its value
-        grown.tree.threshold[grown.leaves[solved]] = values[solved] * eta
+        grown.tree.threshold[grown.leaves[solved]] = values[solved] * self._eta
         hold_monotone(grown.tree, self._grower.monotone)

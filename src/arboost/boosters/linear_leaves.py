@@ -67,8 +67,7 @@ class LinearLeavesTrainer(TreeTrainer):
         """Fit the leaves and add what they hold, as prediction does: the values of a row are the same bits then."""
         ctx, tree = self._ctx, grown.tree
         found = LeafRows(grown.leaves, *self._grower.leaf_rows(grown))
-        eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
-        fitted = fit_leaves(ctx, tree, found, self._chunks, gradients, self._params, eta)
+        fitted = fit_leaves(ctx, tree, found, self._chunks, gradients, self._params, self._eta)
         tree.terms = fitted.terms
         if len(found.rows) == self._n_rows:
             fitted.add_values(ctx, tree.threshold[found.leaves], margin, target)

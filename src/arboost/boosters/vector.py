@@ -113,7 +113,7 @@ class VectorTrainer(TreeTrainer):
 
     def _solve_vectors(self, grower: HistogramGrower, grown: GrownTree, solver: LeafSolver, margin: np.ndarray) -> None:
         rows, leaf_ptr = grower.leaf_rows(grown)
-        eta = np.float32(self._params.eta) / np.float32(self._params.num_parallel_tree)
+        eta = self._eta
         for target in range(grown.tree.n_targets):
             values = solver(target, rows, leaf_ptr, margin)
             solved = ~np.isnan(values)  # a leaf without rows keeps its value
