@@ -7,7 +7,7 @@ not float32 CSR, the stored entries are converted once.) New kinds of input are 
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -107,6 +107,14 @@ class RawData(ABC):
     def take(self, rows: np.ndarray) -> "RawData":
         """The given rows as data of their own."""
 
+    def used_codes(self, feature: int, n_codes: int) -> np.ndarray:
+        """(n_codes,) bool: which codes of a categorical feature occur in the data."""
+        used = np.zeros(n_codes, np.bool_)
+        for _, values, column in self.tiles(feature, feature + 1):
+            codes = values[:, column]
+            used[codes[~np.isnan(codes)].astype(np.int64)] = True
+        return used
+
     def scan(self, ctx: Context) -> np.ndarray:
         """Number of present values of every feature, (n_features,) int64; refuses infinite values. Done once."""
         if self._n_present is None:
@@ -170,6 +178,15 @@ def _cut_rows(array: np.ndarray, first: int, rows: int | None) -> Iterator[tuple
     step = rows or max(1, len(array))
     for first_row in range(0, len(array), step):
         yield first_row, array[first_row : first_row + step], first
+
+
+def take_rows(chunks: Iterable[tuple[int, np.ndarray]], rows: np.ndarray, n_features: int) -> np.ndarray:
+    """(n, n_features) float32: the given rows, in any order, of a table that is read in chunks."""
+    taken = np.empty((len(rows), n_features), np.float32)
+    for first, values in chunks:
+        wanted = np.flatnonzero((rows >= first) & (rows < first + len(values)))
+        taken[wanted] = values[rows[wanted] - first]
+    return taken
 
 
 class DenseData(RawData):

@@ -52,13 +52,6 @@ class AlignedData(RawData):
         twin.feature_names, twin.categories = self.feature_names, categories
         return twin
 
-    def used_codes(self, feature: int, n_codes: int) -> np.ndarray:
-        """(n_codes,) bool: which codes occur in the data."""
-        used = np.zeros(n_codes, np.bool_)
-        for _, values, _ in self.tiles(feature, feature + 1):
-            used[values[~np.isnan(values)].astype(np.int64)] = True
-        return used
-
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         raise AssertionError("tiles are made from the source's chunks")
 

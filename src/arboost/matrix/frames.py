@@ -197,15 +197,6 @@ class FrameData(RawData):
             twin._n_present = self._n_present
         return twin
 
-    def used_codes(self, feature: int, n_codes: int) -> np.ndarray:
-        """(n_codes,) bool: which codes occur in the data."""
-        used, buffer = np.zeros(n_codes, np.bool_), np.empty(min(_SCAN_VALUES, self.n_rows), np.float32)
-        for first in range(0, self.n_rows, _SCAN_VALUES):
-            part = buffer[: min(_SCAN_VALUES, self.n_rows - first)]
-            self.columns[feature].fill(part, first)
-            used[part[part == part].astype(np.int64)] = True
-        return used
-
     def _describe(self, other: "FrameData", order: Sequence[int]) -> "FrameData":
         """Gives `other` the names, types and categories of the columns in `order`."""
         if self.feature_names is not None:

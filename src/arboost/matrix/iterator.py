@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, adapt
+from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, adapt, take_rows
 from arboost.matrix.categories import Categories, recode
 from arboost.matrix.meta import MetaInfo
 from arboost.runtime.context import Context
@@ -162,10 +162,6 @@ class GatheredData(DenseData):
                 array[present, f] = table[codes[present].astype(np.int64)]
         return _described(GatheredData(array), self.feature_names, self.feature_types, categories)
 
-    def used_codes(self, feature: int, n_codes: int) -> np.ndarray:
-        """(n_codes,) bool: which codes occur in the data."""
-        return _used_codes(self, feature, n_codes)
-
 
 class BatchedData(RawData):
     """A table whose every pass reads the batches of a source anew.
@@ -186,6 +182,10 @@ class BatchedData(RawData):
                 self._small = self.take(np.arange(self.n_rows)).array
             yield from DenseData(self._small).tiles(first, stop, rows)
             return
+        yield from self._read_tiles(first, stop, rows)
+
+    def _read_tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
+        """`tiles`, from the source."""
         for first_row, raw in self._pass():
             for row, values, column in raw.tiles(first, stop, rows):
                 yield first_row + row, values, column
@@ -197,18 +197,9 @@ class BatchedData(RawData):
         twin.n_threads = self.n_threads
         return _described(twin, self.feature_names, self.feature_types, categories)
 
-    def used_codes(self, feature: int, n_codes: int) -> np.ndarray:
-        """(n_codes,) bool: which codes occur in the data."""
-        return _used_codes(self, feature, n_codes)
-
     def take(self, rows: np.ndarray) -> GatheredData:
-        taken = np.empty((len(rows), self.n_features), np.float32)
-        for first_row, raw in self._pass():
-            for row, values, _ in raw.tiles(0, self.n_features):
-                start = first_row + row
-                wanted = np.flatnonzero((rows >= start) & (rows < start + len(values)))
-                taken[wanted] = values[rows[wanted] - start]
-            del raw
+        chunks = ((row, values) for row, values, _ in self._read_tiles(0, self.n_features))
+        taken = take_rows(chunks, rows, self.n_features)
         return _described(GatheredData(taken), self.feature_names, self.feature_types, self.categories)
 
     def _pass(self) -> Iterator[tuple[int, RawData]]:
@@ -232,14 +223,6 @@ class BatchedData(RawData):
 
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
         raise AssertionError("tiles are made by the batches themselves")
-
-
-def _used_codes(raw: RawData, feature: int, n_codes: int) -> np.ndarray:
-    used = np.zeros(n_codes, np.bool_)
-    for _, values, column in raw.tiles(feature, feature + 1):
-        codes = values[:, column]
-        used[codes[~np.isnan(codes)].astype(np.int64)] = True
-    return used
 
 
 def read_batches(

@@ -15,7 +15,7 @@ import numpy as np
 
 from arboost.kernels.ops import binning, bundle, counting, paging
 from arboost.matrix import bundles as bundling
-from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, SparseData, even_spans
+from arboost.matrix.adapt import CHUNK_VALUES, DenseData, RawData, SparseData, even_spans, take_rows
 from arboost.matrix.bundles import Bundles, Meets, SparseBins, StoredBins
 from arboost.matrix.cuts import Cuts, keys_of_values
 from arboost.matrix.on_device import values_on
@@ -102,11 +102,7 @@ class BinnedPage:
 
     def take(self, rows: np.ndarray) -> DenseData:
         """The given rows as data of their own, with the values of `chunks`."""
-        taken = np.empty((len(rows), self.n_features), np.float32)
-        for first, values in self.chunks():
-            wanted = np.flatnonzero((rows >= first) & (rows < first + len(values)))
-            taken[wanted] = values[rows[wanted] - first]
-        return DenseData(taken)
+        return DenseData(take_rows(self.chunks(), rows, self.n_features))
 
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, float32 values) with each value replaced by its bin's lower bound, NaN for missing."""

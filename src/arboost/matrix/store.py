@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from arboost.kernels.ops import paging
-from arboost.matrix.adapt import DenseData, RawData
+from arboost.matrix.adapt import DenseData, RawData, take_rows
 from arboost.matrix.codec import Codec, find_codec
 from arboost.matrix.cuts import Cuts
 from arboost.matrix.page import BinnedPage, PageBinner
@@ -152,11 +152,7 @@ class StoredPages(Sequence[BinnedPage]):
 
     def take(self, rows: np.ndarray) -> DenseData:
         """The given rows as data of their own, with the values of `chunks`."""
-        taken = np.empty((len(rows), self.n_features), np.float32)
-        for page in self.visit(columns=()):
-            wanted = np.flatnonzero((rows >= page.first_row) & (rows < page.first_row + page.n_rows))
-            taken[wanted] = page.take(rows[wanted] - page.first_row).array
-        return DenseData(taken)
+        return DenseData(take_rows(self.chunks(), rows, self.n_features))
 
     # ---- pages ----
 
