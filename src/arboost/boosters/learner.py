@@ -336,9 +336,7 @@ class Learner:
         self._choose_model()
         if not self.model.is_fitted:
             self.n_features = n_columns
-            label = data.info.label
-            if label is not None:
-                self.n_label_columns = 1 if label.ndim == 1 else label.shape[1]
+            self.n_label_columns = data.info.n_label_columns or self.n_label_columns
         elif n_columns != self.n_features:
             raise XGBoostError(
                 f"Feature shape mismatch, expected: {self.n_features}, got {n_columns}: the data must have the "
@@ -392,8 +390,7 @@ class Learner:
 
     def _check_targets(self, data: DMatrix, allowed: tuple[int, ...]) -> None:
         """Refuse labels of other targets than the model's."""
-        label = data.info.label
-        n_columns = 1 if label is None or label.ndim == 1 else label.shape[1]
+        n_columns = data.info.n_label_columns or 1
         if n_columns not in allowed:
             raise XGBoostError(
                 f"Invalid shape of labels: inconsistent labels, the data has {n_columns} a row, the model "

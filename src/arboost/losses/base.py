@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from arboost.matrix.meta import MetaInfo
+from arboost.matrix.meta import MetaInfo, label_columns
 from arboost.params.resolve import LearnerParams
 from arboost.runtime import sums
 from arboost.runtime.comm import LocalComm
@@ -275,11 +275,6 @@ def loss_from_config(config: dict[str, Any], n_classes: int = 0) -> Loss:
     if n_classes and group and "num_class" in {f.name for f in fields(cls)}:
         config = {**config, group: {"num_class": str(n_classes), **config.get(group, {})}}
     return cls.from_config(config)
-
-
-def label_columns(label: np.ndarray) -> int:
-    """How many labels a row has."""
-    return 1 if label.ndim == 1 else label.shape[1]
 
 
 def column(values: np.ndarray, k: int) -> np.ndarray:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from arboost.kernels.ops import gradient
-from arboost.losses.base import DEFAULT_BASE_SCORE, ElementwiseLoss, label_columns
+from arboost.losses.base import DEFAULT_BASE_SCORE, ElementwiseLoss
 from arboost.losses.regression import SquaredError
+from arboost.matrix.meta import label_columns
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 

@@ -22,13 +22,13 @@ from arboost.losses.base import (
     check_weight,
     column,
     fixed_base_score,
-    label_columns,
     lacks_labels,
     mean_base_score,
     register,
     weigh,
 )
 from arboost.losses.counted_quantiles import count_quantiles
+from arboost.matrix.meta import label_columns
 from arboost.runtime import sums
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError

@@ -72,10 +72,8 @@ def _first_difference(ctx: Context, rank: int, texts: Mapping[str, str]) -> str:
 
 def _fields(info: MetaInfo) -> dict[str, int]:
     """Which fields there are; of labels, how many columns."""
-    label = info.label
     fields = {name: int(getattr(info, name) is not None) for name in _PER_ROW}
-    columns = 0 if label is None else 1 if label.ndim == 1 else label.shape[1]
-    return fields | {"label": columns, "group": int(info.group_ptr is not None)}
+    return fields | {"label": info.n_label_columns, "group": int(info.group_ptr is not None)}
 
 
 def _fill(info: MetaInfo, wanted: dict[str, int]) -> None:

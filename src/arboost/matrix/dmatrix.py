@@ -251,8 +251,7 @@ class DMatrix:
         room, raw, is_made = self._room, self.raw, (self._stored or self._page_of_kind) is not None
         if room is None or raw is None or is_made or not (raw.is_streamed or room.wants_disk):
             return
-        n_labels = 1 if self.info.label is None or self.info.label.ndim == 1 else self.info.label.shape[1]
-        asked |= {"n_label_columns": n_labels, "has_weight": self.info.weight is not None}
+        asked |= {"n_label_columns": max(1, self.info.n_label_columns), "has_weight": self.info.weight is not None}
         self._cache = room.place_bins(raw.n_rows, raw.n_features, **asked)
 
     def _keeps_values(self, n_rows: int, n_features: int) -> bool:

@@ -51,6 +51,11 @@ class MetaInfo:
         self._feature_names: list[str] | None = None
         self._feature_types: list[str] | None = None
 
+    @property
+    def n_label_columns(self) -> int:
+        """How many labels a row has; 0 without labels."""
+        return 0 if self.label is None else label_columns(self.label)
+
     def set_label(self, data: Any) -> None:
         """Labels; of several targets a row may lack some: NaN."""
         label = self._per_row(data, "label", many=True)
@@ -197,6 +202,11 @@ class MetaInfo:
         if self.n_rows == 0 or values.size % self.n_rows or (n_columns > 1 and not many):
             raise XGBoostError(f"Invalid size for `{name}`: {values.shape}. n_samples: {self.n_rows}.")
         return values.reshape(self.n_rows, n_columns) if n_columns > 1 else values.reshape(-1)
+
+
+def label_columns(label: np.ndarray) -> int:
+    """How many labels a row has."""
+    return 1 if label.ndim == 1 else label.shape[1]
 
 
 def _weight_message(n_weights: int, n_rows: int, n_groups: int = 0) -> str:
