@@ -20,8 +20,8 @@ from arboost.levels.quantize import QuantizedGradients
 from arboost.levels.rowsets import RowSets
 from arboost.levels.special import grown_bounds, make_bounds
 from arboost.matrix.adapt import RawData
-from arboost.matrix.cuts import bounds_of_values
-from arboost.matrix.proposed import most_bins
+from arboost.matrix.cuts import most_bins
+from arboost.matrix.proposed import outer_cuts
 from arboost.matrix.sorted import SortedPage
 from arboost.runtime.context import Context
 from arboost.runtime.pool import split_range
@@ -57,9 +57,8 @@ class LocalProposalsEngine:
     def __init__(self, ctx: Context, columns: SortedPage, raw: RawData, max_bin: int, monotone: np.ndarray):
         n_features, ptr = columns.n_features, columns.ptr
         self._ctx, self._page, self._raw = ctx, columns, raw
-        self._n_bins = most_bins(columns, max_bin)
-        ends = np.append(columns.values, np.float32(0))  # an empty feature at the end has something to point at
-        self._outer_cuts = np.stack(bounds_of_values(ends[ptr[:-1]], ends[ptr[1:] - 1], ptr[1:] == ptr[:-1]))
+        self._n_bins = most_bins(columns.has_missing, max_bin)
+        self._outer_cuts = np.stack(outer_cuts(columns))
         self._target = (np.empty_like(columns.rows), np.empty_like(columns.values))
         self._rowsets = RowSets(ctx, columns.n_rows)
         self._side = np.zeros(columns.n_rows, np.uint8)

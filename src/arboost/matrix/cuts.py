@@ -129,9 +129,8 @@ def cut_at_weights(
     ctx: Context, raw: RawData, weights: np.ndarray, max_bin: int, feature_types: list[str] | None = None
 ) -> tuple[Cuts, np.ndarray]:
     """`make_cuts` for integer weights, (n_rows,) int64 or one for all; and which features have a bin for each value."""
-    check_max_bin(max_bin)
     has_missing = ctx.comm.allreduce_max(raw.n_rows - raw.scan(ctx)) > 0
-    n_bins = np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
+    n_bins = most_bins(has_missing, max_bin)
     shares = _Shares.of(ctx, raw)
     picked = _pick_on_device(ctx, raw, weights, n_bins, feature_types)
     if picked is not None:
@@ -231,6 +230,12 @@ def check_max_bin(max_bin: int) -> None:
     """Refuses a number of bins that no page can hold."""
     if not 2 <= max_bin <= MAX_BIN_LIMIT:
         raise XGBoostError(f"`max_bin` must be equal to or greater than 2 and at most {MAX_BIN_LIMIT}, got {max_bin}.")
+
+
+def most_bins(has_missing: np.ndarray, max_bin: int) -> np.ndarray:
+    """(n_features,) int64: bins that features may have; 256 must fit a byte together with the missing code."""
+    check_max_bin(max_bin)
+    return np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
 
 
 def quantize_weight(ctx: Context, n_rows: int, weight: np.ndarray | None) -> np.ndarray:

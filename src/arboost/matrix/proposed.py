@@ -12,7 +12,7 @@ import numpy as np
 
 from arboost.kernels.ops import bundle, rebin, summary
 from arboost.matrix.adapt import RawData
-from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, check_max_bin, cut_at_weights
+from arboost.matrix.cuts import Cuts, bounds_of_values, check_codes, cut_at_weights, most_bins
 from arboost.matrix.page import BinnedPage
 from arboost.matrix.sorted import SortedPage
 from arboost.runtime.context import Context
@@ -21,11 +21,10 @@ from arboost.runtime.pool import split_range
 _ROW_GRAIN = 4096
 
 
-def most_bins(columns: SortedPage, max_bin: int) -> np.ndarray:
-    """(n_features,) int64: bins that a feature may have; like in cuts.py, 256 must fit a byte with the missing code."""
-    check_max_bin(max_bin)
-    has_missing = np.diff(columns.ptr) < columns.n_rows
-    return np.where(has_missing & (max_bin == 256), 255, max_bin).astype(np.int64)
+def outer_cuts(columns: SortedPage) -> tuple[np.ndarray, np.ndarray]:
+    """(below every value, the last cut: above every value) of features, float32."""
+    ptr, ends = columns.ptr, np.append(columns.values, np.float32(0))  # an empty feature at the end points at this
+    return bounds_of_values(ends[ptr[:-1]], ends[ptr[1:] - 1], ptr[1:] == ptr[:-1])
 
 
 class ProposedCuts:
@@ -41,10 +40,10 @@ class ProposedCuts:
     ):
         self._ctx = ctx
         self._columns = columns
-        self._max_bins = most_bins(columns, max_bin)
         kinds = feature_types or [""] * columns.n_features
         self._is_categorical = np.array([kind == "c" for kind in kinds], np.bool_)
-        self._has_missing = np.diff(columns.ptr) < columns.n_rows
+        self._has_missing = columns.has_missing
+        self._max_bins = most_bins(self._has_missing, max_bin)
         fixed = [self._fixed_firsts(f, feature_names) for f in range(columns.n_features)]
         self._room = np.array(
             [b if cut is None else len(cut) + 1 for b, cut in zip(self._max_bins, fixed, strict=True)]
@@ -79,9 +78,14 @@ class ProposedCuts:
         is_last = np.zeros(len(cuts.values), np.bool_)
         is_last[cuts.ptr[1:] - 1] = True
         cuts.values[~is_last] = self._columns.values[self._firsts[:, 1:][inner]]
-        for f in np.flatnonzero(self._is_categorical).tolist():  # cuts lie after every code, whether it occurs or not
-            cuts.values[cuts.ptr[f] : cuts.ptr[f + 1]] = np.arange(1, self._n_cuts[f] + 2)
+        self._cut_at_codes(cuts)
         return cuts
+
+    def _cut_at_codes(self, cuts: Cuts) -> None:
+        """Cuts of categorical features lie after every code, whether it occurs or not."""
+        for f in np.flatnonzero(self._is_categorical).tolist():
+            own = cuts.values[cuts.ptr[f] : cuts.ptr[f + 1]]
+            own[:] = np.arange(1, len(own) + 1)
 
     def _fixed_firsts(self, f: int, names: list[str] | None) -> np.ndarray | None:
         """Where the bins after the first begin in the column of a feature that has always the same, else None."""
@@ -97,9 +101,7 @@ class ProposedCuts:
 
     def _empty_cuts(self, n_bins: np.ndarray) -> Cuts:
         """Room for the cuts of so many bins, with the last one of every feature."""
-        columns, ptr = self._columns, self._columns.ptr
-        ends = np.append(columns.values, np.float32(0))  # an empty feature at the end has something to point at
-        minima, last_cuts = bounds_of_values(ends[ptr[:-1]], ends[ptr[1:] - 1], ptr[1:] == ptr[:-1])
+        minima, last_cuts = outer_cuts(self._columns)
         cut_ptr = np.append(0, np.cumsum(n_bins)).astype(np.int32)
         values = np.empty(cut_ptr[-1], np.float32)
         values[cut_ptr[1:] - 1] = last_cuts
@@ -121,9 +123,7 @@ class ProposedPage(ProposedCuts):
         super().__init__(ctx, columns, max_bin, feature_types, feature_names)
         self.page = self._empty_page()
         self._write_bins(np.arange(columns.n_features))
-        for f in np.flatnonzero(self._is_categorical).tolist():  # cuts lie after every code, whether it occurs or not
-            ptr = self.page.cuts.ptr
-            self.page.cuts.values[ptr[f] : ptr[f + 1]] = np.arange(1, self._room[f] + 1)
+        self._cut_at_codes(self.page.cuts)
 
     def propose(self, weights: np.ndarray) -> None:
         """Cut at the quantiles of these weights, (n_rows,) int64 and not negative, and bin all rows."""

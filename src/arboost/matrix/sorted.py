@@ -30,6 +30,11 @@ class SortedPage:
     def n_features(self) -> int:
         return len(self.ptr) - 1
 
+    @property
+    def has_missing(self) -> np.ndarray:
+        """(n_features,) bool."""
+        return np.diff(self.ptr) < self.n_rows
+
 
 def make_sorted(ctx: Context, raw: RawData) -> SortedPage:
     """Sort every feature of `raw`, columns in parallel."""
