@@ -68,6 +68,10 @@ class _Session:
 
 _MARGIN_BYTES = 12  # a margin, its gradient and its hessian
 _TREE_BYTES = 2000  # the smallest tree
+_MADE_FOR = (  # parameters of trees that a training state is made for
+    "process_type", "max_bin", "tree_method", "sketch_eps", "sketch_proposal", "extra_trees", "enable_bundle",
+    "linear_leaves", "boosting_type", "permutation_count",
+)  # fmt: skip
 _MODELS: dict[str, Callable[[], Model]] = {"gbtree": GBTree, "dart": Dart, "gblinear": LinearModel}
 
 
@@ -441,19 +445,11 @@ class Learner:
     def _session_for(self, data: DMatrix) -> _Session:
         """The training state for `data`, made on its first round."""
         tree_params, ctx = self.tree_params, self.ctx
-        constraints = (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
-        made_for: tuple = (self.model.kind, tree_params.process_type, tree_params.max_bin, ctx.n_threads, *constraints)
-        made_for += (tree_params.tree_method, tree_params.sketch_eps, tree_params.sketch_proposal)
-        made_for += (tree_params.min_data_in_leaf > 1, tree_params.extra_trees, tree_params.path_smooth > 0)
-        made_for += (
-            tree_params.grow_policy == "symmetric",
-            self._grows_vectors,
-            self.n_outputs,
-            tree_params.enable_bundle,
-            ctx.comm,
-            ctx.device,
-        )
-        made_for += (tree_params.linear_leaves, tree_params.boosting_type, tree_params.permutation_count)
+        made_for: tuple = (self.model.kind, self._grows_vectors, self.n_outputs, ctx.n_threads, ctx.comm, ctx.device)
+        made_for += tuple(getattr(tree_params, name) for name in _MADE_FOR)
+        made_for += (tree_params.min_data_in_leaf > 1, tree_params.path_smooth > 0)
+        made_for += (tree_params.grow_policy == "symmetric",)
+        made_for += (repr(tree_params.monotone_constraints), repr(tree_params.interaction_constraints))
         session = self._session
         if session is None or session.matrix() is not data or session.made_for != made_for:
             data.make_room(
