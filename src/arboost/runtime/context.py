@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from arboost.runtime import cgroups, pool, settings
 from arboost.runtime import comm as comms
-from arboost.runtime import pool, settings
 from arboost.runtime.comm import Comm, LocalComm
 from arboost.runtime.errors import XGBoostError
 
@@ -90,36 +90,17 @@ def available_threads() -> int:
 
 
 def _cgroup_quota() -> int | None:
-    """Whole cores granted by the CPU controller (cgroup v2, then v1), rounded up; None if unlimited."""
-    quotas = [_quota_v2(folder) for folder in _cgroup_folders()] + [_quota_v1()]
-    granted = [q for q in quotas if q]
+    """Whole cores granted by the CPU controller, rounded up; None if unlimited."""
+    granted = [quota for quota in map(_quota, cgroups.folders("cpu")) if quota]
     return min(granted) if granted else None
 
 
-def _cgroup_folders() -> list[Path]:
-    root = Path("/sys/fs/cgroup")
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    own = next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/")
-    folder = root / own.lstrip("/")
-    return [p for p in (folder, *folder.parents) if p == root or root in p.parents]
-
-
-def _quota_v2(folder: Path) -> int | None:
-    try:
-        quota, period = (folder / "cpu.max").read_text().split()
-        return None if quota == "max" else -(-int(quota) // int(period))
-    except (OSError, ValueError):
-        return None
-
-
-def _quota_v1() -> int | None:
-    folder = Path("/sys/fs/cgroup/cpu")
-    try:
-        quota = int((folder / "cpu.cfs_quota_us").read_text())
-        period = int((folder / "cpu.cfs_period_us").read_text())
-        return None if quota <= 0 else -(-quota // period)
-    except (OSError, ValueError):
-        return None
+def _quota(folder: Path) -> int | None:
+    """What one control group grants (cgroup v2, or v1)."""
+    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((folder / name).read_text() for name in names).split()
+            return None if quota in ("max", "-1") else -(-int(quota) // int(period))
+        except (OSError, ValueError):
+            continue
+    return None

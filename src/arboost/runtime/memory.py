@@ -5,7 +5,7 @@ choose between memory and disk by a budget, which is the user's or a share of wh
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arboost.runtime import settings
+from arboost.runtime import cgroups, settings
 from arboost.runtime.bytesize import in_words, parse_bytes
 from arboost.runtime.errors import XGBoostError
 
@@ -42,7 +42,7 @@ def available_bytes() -> int | None:
     """Bytes that may still be allocated: what the machine and every cgroup of this process leave; None if unknown."""
     if limit is not None:
         return limit
-    groups = (_cgroup_room(folder) for folder in _cgroup_folders())
+    groups = (_cgroup_room(folder) for folder in cgroups.folders("memory"))
     rooms = [room for room in (_machine_room(), _process_room(), *groups) if room is not None]
     return min(rooms) if rooms else None
 
@@ -84,21 +84,6 @@ def _process_room() -> int | None:
     except (ImportError, OSError):  # not on Windows; no /proc on macOS
         return None
     return max(0, granted - used)
-
-
-def _cgroup_folders() -> list[Path]:
-    """The memory controller's folders of this process, own first (cgroup v2), then v1's."""
-    root = Path("/sys/fs/cgroup")
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    own = {line.split(":", 2)[1]: line.split(":", 2)[2].lstrip("/") for line in lines if line.count(":") >= 2}
-    folders = []
-    for top, name in ((root, own.get("", "")), (root / "memory", own.get("memory", ""))):
-        folder = top / name
-        folders += [p for p in (folder, *folder.parents) if p == top or top in p.parents]
-    return folders
 
 
 def _cgroup_room(folder: Path) -> int | None:

@@ -21,11 +21,18 @@ def test_requested_threads():
 )
 def test_quota_of_a_control_group(tmp_path, text, cores):
     (tmp_path / "cpu.max").write_text(text + "\n")
-    assert context._quota_v2(tmp_path) == cores
+    assert context._quota(tmp_path) == cores
+
+
+@pytest.mark.parametrize("quota, cores", [("-1", None), ("200000", 2), ("50000", 1)])
+def test_quota_of_a_control_group_of_version_1(tmp_path, quota, cores):
+    (tmp_path / "cpu.cfs_quota_us").write_text(quota + "\n")
+    (tmp_path / "cpu.cfs_period_us").write_text("100000\n")
+    assert context._quota(tmp_path) == cores
 
 
 def test_no_control_group(tmp_path):
-    assert context._quota_v2(tmp_path) is None
+    assert context._quota(tmp_path) is None
 
 
 @pytest.mark.parametrize("quota, expected", [(None, 6), (1, 1), (4, 4), (64, 6)])

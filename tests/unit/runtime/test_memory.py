@@ -21,7 +21,7 @@ def test_more_than_available_is_refused(monkeypatch):
 
 def test_a_machine_that_says_nothing_refuses_nothing(monkeypatch):
     monkeypatch.setattr(memory, "_machine_room", lambda: None)
-    monkeypatch.setattr(memory, "_cgroup_folders", list)
+    monkeypatch.setattr(memory.cgroups, "folders", lambda controller: [])
     assert memory.available_bytes() is None
     memory.check_room(1 << 60, "Anything", "")
 
@@ -41,21 +41,6 @@ def test_a_cgroup_grants_its_limit_less_what_is_in_use(tmp_path, names, granted,
     (tmp_path / "memory.stat").write_text("anon 200\nactive_file 30\ninactive_file 40\n")
     assert memory._cgroup_room(tmp_path) == room
     assert memory._cgroup_room(tmp_path / "nowhere") is None
-
-
-@pytest.mark.parametrize(
-    ("lines", "folders"),
-    [
-        ("0::/user/job\n", ["user/job", "user", "", "memory"]),
-        ("12:cpu:/a\n5:memory:/docker/box\n0::/\n", ["", "memory/docker/box", "memory/docker", "memory"]),
-        ("9:cpu,memory:/x\n", ["", "memory"]),
-    ],
-)
-def test_the_cgroups_of_this_process(lines, folders, monkeypatch):
-    """Version 2, and version 1 with a folder for each controller; a limit may stand in any folder on the way up."""
-    monkeypatch.setattr(memory.Path, "read_text", lambda path: lines)
-    root = memory.Path("/sys/fs/cgroup")
-    assert memory._cgroup_folders() == [root / name for name in folders]
 
 
 def test_the_budget_is_what_was_asked_for_or_a_share(monkeypatch):
