@@ -145,16 +145,17 @@ def _boosting(model: Any) -> Booster:
     start = _constant_start(model)
     if not hasattr(model, "classes_"):
         return _boosted({"objective": "reg:squarederror"}, rounds, start, 0.0, model)
-    if len(model.classes_) > 2:
-        params = {"objective": "multi:softprob", "num_class": len(model.classes_)}
-        return _boosted(params, rounds, start, 0.0, model)
     if model.loss == "exponential":  # scores are half of the log odds
-        start = 2 * start
-        for pairs in rounds:
-            for tree, _ in pairs:
-                tree.threshold[tree.left < 0] *= 2
-                tree.base_weight *= 2
-    return _boosted({"objective": "binary:logistic"}, rounds, start, 0.5, model)
+        start, rounds = 2 * start, [[(tree.scaled(2), k) for tree, k in pairs] for pairs in rounds]
+    params, zero = _objective(len(model.classes_))
+    return _boosted(params, rounds, start, zero, model)
+
+
+def _objective(n_classes: int) -> tuple[dict[str, Any], float]:
+    """(parameters, base_score that stands for a margin of 0) of a classifier."""
+    if n_classes > 2:
+        return {"objective": "multi:softprob", "num_class": n_classes}, 0.0
+    return {"objective": "binary:logistic"}, 0.5
 
 
 def _constant_start(model: Any) -> np.ndarray:
@@ -200,10 +201,8 @@ def _hist_boosting(model: Any) -> Booster:
     stored = None if categories is None else Categories(categories).stored()
     more = {"feature_types": types, "categories": stored if any(_is_text(v) for v in categories or ()) else None}
     if hasattr(model, "classes_"):
-        if len(model.classes_) > 2:
-            params = {"objective": "multi:softprob", "num_class": len(model.classes_)}
-            return _boosted(params, rounds, start, 0.0, model, **more)
-        return _boosted({"objective": "binary:logistic"}, rounds, start, 0.5, model, **more)
+        params, zero = _objective(len(model.classes_))
+        return _boosted(params, rounds, start, zero, model, **more)
     links = {"poisson": ("count:poisson", 1.0), "gamma": ("reg:gamma", 1.0)}
     objective, zero = links.get(model.loss, ("reg:squarederror", 0.0))
     return _boosted({"objective": objective}, rounds, start, zero, model, **more)
@@ -286,11 +285,6 @@ def _adaboost(model: Any) -> Booster:
             others = weight / (n_classes - 1)
             votes = np.where(np.arange(n_classes) == chosen[:, None], weight, -others) / total / (n_classes - 1)
         rounds.append([(_cart(member.tree_, votes), 0)])
-    params: dict[str, Any] = {"objective": "binary:logistic"}
-    if n_classes > 2:
-        params = {"objective": "multi:softprob", "num_class": n_classes}
-    zero = 0.5 if n_classes == 2 else 0.0
-    names = _names(model)
-    return assemble(
-        params, rounds, np.full(max(1, n_classes * (n_classes > 2)), zero), model.n_features_in_, feature_names=names
-    )
+    params, zero = _objective(n_classes)
+    base_score = np.full(n_classes if n_classes > 2 else 1, zero)
+    return assemble(params, rounds, base_score, model.n_features_in_, feature_names=_names(model))
