@@ -239,7 +239,7 @@ def _has_missing(labels: np.ndarray) -> bool:
         return True
 
 
-def find_classes(labels: np.ndarray, what: str = "y") -> np.ndarray:
+def find_classes(labels: np.ndarray) -> np.ndarray:
     """The distinct labels of all workers in order; where there are none, those of a binary problem."""
     try:
         found = [pickle.loads(data) for data in comm.current().allgather(pickle.dumps(np.unique(labels)))]
@@ -249,7 +249,7 @@ def find_classes(labels: np.ndarray, what: str = "y") -> np.ndarray:
         classes = np.unique(np.concatenate(found))
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in labels.flat})
-        raise ValueError(f"{what} mixes labels that have no order ({', '.join(kinds)}): use one type.") from error
+        raise ValueError(f"y mixes labels that have no order ({', '.join(kinds)}): use one type.") from error
     return np.arange(len(classes)) if _are_codes(classes) else classes  # XGBoost's dtype, also for bool and float
 
 

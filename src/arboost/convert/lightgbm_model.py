@@ -70,7 +70,7 @@ def from_lightgbm(model: Any) -> Booster:
     n_features, n_outputs = int(head["max_feature_idx"]) + 1, int(head["num_tree_per_iteration"])
     name, *options = head.get("objective", "custom").split(" ")
     params, base_score, factor = _objective(name, dict(o.partition(":")[::2] for o in options), n_outputs)
-    trees = [_tree(fields, n_features, number) for number, fields in enumerate(text.trees)]
+    trees = [_tree(fields, n_features) for fields in text.trees]
     if "average_output" in head:  # boosting=rf
         factor *= n_outputs / max(1, len(trees))
     for tree in trees:
@@ -162,7 +162,7 @@ class _Parts(NamedTuple):
     cat_words: np.ndarray
 
 
-def _tree(fields: dict[str, str], n_features: int, number: int) -> Tree:
+def _tree(fields: dict[str, str], n_features: int) -> Tree:
     values = _numbers(fields, "leaf_value", np.float64).tolist()
     terms = _terms(fields, values)
     if int(fields["num_leaves"]) == 1:
