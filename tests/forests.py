@@ -1,4 +1,6 @@
-"""Random trees, for tests of prediction that need no training."""
+"""Random trees, for tests of prediction that need no training, and what symmetric ones ask."""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,3 +29,25 @@ def random_tree(rng, n_features, n_splits, max_depth=30):
     stats = (np.zeros(n, np.float32) for _ in range(3))
     links = (np.array(x, np.int32) for x in (left, right, parent))
     return Tree(*links, feature, threshold, default_left, *stats, n_features)
+
+
+class Condition(NamedTuple):
+    """What a numerical split asks."""
+
+    feature: int
+    threshold: float
+    default_left: int
+
+
+def level_conditions(tree):
+    """The condition of every level, if all nodes of a level that are split have the same one; else None."""
+    found, level = [], [0]
+    while True:
+        inner = [i for i in level if tree.left[i] >= 0]
+        if not inner:
+            return found
+        asked = {Condition(*(getattr(tree, name)[i].item() for name in Condition._fields)) for i in inner}
+        if len(asked) > 1:
+            return None
+        found += asked
+        level = [child for i in inner for child in (tree.left[i], tree.right[i])]

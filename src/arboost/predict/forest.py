@@ -1,7 +1,7 @@
 """All trees of a model in one set of arrays, laid out for the walk (`ops.predict`)."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -244,23 +244,6 @@ class Forest:
 def _on_host(data: Any) -> np.ndarray:
     found: np.ndarray = data if isinstance(data, np.ndarray) else data.copy_to_host()
     return found
-
-
-class Condition(NamedTuple):
-    """What a numerical split asks."""
-
-    feature: int
-    threshold: float
-    default_left: int
-
-
-def level_conditions(tree: Tree) -> list[Condition] | None:
-    """The condition of every level, if all nodes of a level that are split have the same one; else None."""
-    _, nodes = _shape_of(tree)
-    if nodes is None:
-        return None
-    asked = tree.feature[nodes].tolist(), tree.threshold[nodes].tolist(), tree.default_left[nodes].tolist()
-    return [Condition(*condition) for condition in zip(*asked, strict=True)]
 
 
 def _shape_of(tree: Tree) -> tuple[int, np.ndarray | None]:

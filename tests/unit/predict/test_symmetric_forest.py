@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import arboost
 import naive
 from arboost.kernels.cpu.model.symmetric import BLOCK
-from arboost.predict.forest import Forest, level_conditions
+from arboost.predict.forest import Forest
 from arboost.runtime.context import Context
 from arboost.tree.model import NO_PARENT, Tree
-from forests import random_tree
+from forests import level_conditions, random_tree
 
 
 def symmetric_tree(rng, n_features, depth, leaf_chance=0.0):
@@ -78,10 +78,12 @@ def test_other_trees_are_not_taken_for_symmetric_ones():
     rng = np.random.default_rng(1)
     tree = symmetric_tree(rng, 5, 3)
     assert len(level_conditions(tree)) == 3
+    assert Forest([tree], [0])._is_symmetric
     for array, value in (("feature", 1 + tree.feature[4] % 4), ("threshold", 9.0), ("default_left", 2)):
         changed = symmetric_tree(np.random.default_rng(1), 5, 3)
         getattr(changed, array)[4] = value
         assert level_conditions(changed) is None
+        assert not Forest([changed], [0])._is_symmetric
     assert not Forest([tree, random_tree(rng, 5, 20)], [0, 0])._is_symmetric
 
 

@@ -12,10 +12,10 @@ import naive
 import pages
 from arboost.core import XGBoostError
 from arboost.levels.quantize import quantize
-from arboost.predict.forest import level_conditions
 from arboost.runtime.context import Context
 from arboost.tree.growers import SymmetricGrower
 from arboost.tree.model import NO_PARENT
+from forests import level_conditions
 from naive_symmetric import Grower
 
 N_BINS = [12, 1, 30, 2, 7]
