@@ -23,7 +23,7 @@ def booster_card(booster: Any, title: str = "Booster") -> str:
     learner = booster._learner
     model = learner.model
     if not learner.n_features:
-        return make_card(title, "not trained yet", _given(learner.params))
+        return make_card(title, "not trained yet", sorted(learner.params.items()))
     facts: list[tuple[str, Any]] = [("objective", learner.loss.name), ("booster", model.kind)]
     facts.append(("rounds", f"{model.n_rounds:,}"))
     if model.trees:
@@ -38,10 +38,6 @@ def booster_card(booster: Any, title: str = "Booster") -> str:
     if sum(tree.n_nodes for tree in model.trees) <= _DIGEST_NODES:
         facts.append(("digest", f"sha256 {model_digest(booster)[:16]}…"))
     return make_card(title, learner.loss.name, facts[1:])
-
-
-def _given(params: dict[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(params.items())
 
 
 def _features(booster: Any) -> str:

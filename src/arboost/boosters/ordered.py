@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arboost.boosters.gbtree import GBTree, Grower, TreeTrainer, make_grower
-from arboost.boosters.permuted import drawn_permutation
+from arboost.boosters.gbtree import GBTree
+from arboost.boosters.permuted import PermutedTrainer, drawn_permutation
 from arboost.boosters.rounds import Margins, Round
 from arboost.kernels.ops import support as ops
 from arboost.losses import Loss
@@ -57,21 +57,16 @@ def make_support(order: np.ndarray, info: MetaInfo, margin: np.ndarray) -> Suppo
     return Support(rows, ptr, n_learn, own, info.take(rows), np.ascontiguousarray(margin[rows].T))
 
 
-class OrderedTrainer(TreeTrainer):
+class OrderedTrainer(PermutedTrainer):
     """Grows rounds whose splits are found on the support models' gradients."""
 
     def __init__(self, ctx: Context, data: DMatrix, params: TreeParams):
         ctx.refuse_workers("boosting_type='ordered'", "its models go through all rows in turn. Use 'plain'.")
         if params.num_parallel_tree > 1:
             raise XGBoostError("boosting_type='ordered' adds one tree a round: leave num_parallel_tree at 1.")
-        growers: list[Grower] = [make_grower(ctx, data.permuted(p), params) for p in range(data.n_permutations)]
-        super().__init__(ctx, data.num_row(), params, growers[0])
-        self._growers = growers
+        super().__init__(ctx, data, params)
         self._versions = [data.permuted(p) for p in range(data.n_permutations)]
         self._supports: list[Support] = []
-
-    def _all_growers(self) -> list[Grower]:
-        return self._growers
 
     def train_round(self, model: GBTree, turn: Round) -> Margins:
         """One round of trees."""

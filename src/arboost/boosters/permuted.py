@@ -37,7 +37,7 @@ def versions_of_trees(model: GBTree, seed: int, n_permutations: int, first_tree:
 class PermutedTrainer(TreeTrainer):
     """Grows the trees of a round on the version of the data that the round draws."""
 
-    def __init__(self, ctx: Context, data: DMatrix, params: TreeParams, reviser: Reviser | None):
+    def __init__(self, ctx: Context, data: DMatrix, params: TreeParams, reviser: Reviser | None = None):
         # the first version makes the bins of all
         self._growers = [make_grower(ctx, data.permuted(p), params) for p in range(data.n_permutations)]
         super().__init__(ctx, data.num_row(), params, self._growers[0], reviser)

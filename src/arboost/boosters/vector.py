@@ -26,7 +26,6 @@ class VectorTrainer(TreeTrainer):
     """Grows rounds of trees with vectors in their leaves."""
 
     takes_split = True
-    keeps_margins = False
 
     def __init__(
         self,
