@@ -14,8 +14,8 @@ import pages
 from arboost import collective
 from arboost.matrix import cuts
 from arboost.runtime import comm as comms
-from arboost.runtime.comm import run_workers
 from arboost.runtime.errors import XGBoostError
+from thread_workers import run_workers
 from worker_cases import (
     BINARY,
     CATEGORIES,

@@ -8,8 +8,9 @@ import pages
 from arboost.boosters.sampling import sample_goss
 from arboost.core import XGBoostError
 from arboost.runtime import rng
-from arboost.runtime.comm import Run, run_workers
+from arboost.runtime.comm import Run
 from arboost.runtime.context import Context
+from thread_workers import run_workers
 
 
 def gradients(n_rows=3000, n_targets=1, seed=0):

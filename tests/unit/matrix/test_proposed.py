@@ -10,12 +10,12 @@ from arboost.matrix.cuts import make_cuts
 from arboost.matrix.page import make_binned
 from arboost.matrix.proposed import CountedCuts, ProposedCuts, ProposedPage
 from arboost.matrix.sorted import make_sorted
-from arboost.runtime.comm import run_workers
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 from naive_approx import bins_of, most_bins
 from naive_matrix import feature_cuts
 from pages import THREADS
+from thread_workers import run_workers
 
 
 def make_proposed(X, max_bin, n_threads=1, **fields):

@@ -16,13 +16,13 @@ from arboost.runtime.comm import (
     in_turn,
     locate,
     rows_before,
-    run_workers,
     turns,
     using,
 )
 from arboost.runtime.context import Context
 from arboost.runtime.errors import WorkerError, XGBoostError
 from naive_matrix import BarrierComm
+from thread_workers import run_workers
 
 
 def test_alone():
