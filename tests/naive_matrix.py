@@ -1,7 +1,5 @@
 """Slow, obvious twins of the cuts and the bins: the referee of the kernels in counting.py and binning.py."""
 
-import threading
-
 import numpy as np
 
 EPS = 1e-5
@@ -38,30 +36,3 @@ def feature_cuts(values, weights, n_bins):
 def feature_bins(values, cuts, missing_code):
     """Bin of every value: the number of cuts <= value, without the sentinel."""
     return [missing_code if x != x else sum(bool(c <= x) for c in cuts[:-1]) for x in values]
-
-
-class BarrierComm:
-    """One of several workers, each a thread of this process."""
-
-    def __init__(self, rank, shared):
-        self.rank, self.world_size = rank, shared["barrier"].parties
-        self._shared = shared
-
-    @staticmethod
-    def group(world_size):
-        shared = {"barrier": threading.Barrier(world_size), "parts": [None] * world_size}
-        return [BarrierComm(rank, shared) for rank in range(world_size)]
-
-    def _combine(self, values, combine):
-        self._shared["parts"][self.rank] = values.copy()
-        self._shared["barrier"].wait()
-        total = combine(self._shared["parts"])
-        self._shared["barrier"].wait()
-        values[...] = total
-        return values
-
-    def allreduce_sum(self, values):
-        return self._combine(values, lambda parts: np.sum(parts, axis=0, dtype=values.dtype))
-
-    def allreduce_max(self, values):
-        return self._combine(values, lambda parts: np.max(parts, axis=0))

@@ -1,6 +1,5 @@
 """Cuts are exact weighted quantiles, whichever way they are found and however the rows are split."""
 
-import threading
 import tracemalloc
 
 import numpy as np
@@ -17,6 +16,7 @@ from arboost.matrix.adapt import DenseData, SparseData
 from arboost.matrix.cuts import make_cuts, quantize_weight
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from thread_workers import run_workers
 
 WAYS = pytest.mark.parametrize("sort_rows", [0, 1 << 30], ids=["counting", "sorting"])
 
@@ -133,11 +133,7 @@ def test_workers_find_the_cuts_of_all_rows(world_size, sparse, has_all, monkeypa
         data = SparseData(sparse_of(values[part])) if sparse else DenseData(values[part])
         found[comm.rank] = make_cuts(Context(comm=comm), data, weight[part], 16)
 
-    threads = [threading.Thread(target=work, args=(comm,)) for comm in naive_matrix.BarrierComm.group(world_size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_workers(world_size, work)
     for other in found:
         for name in ("ptr", "values", "min_values", "has_missing"):
             np.testing.assert_array_equal(getattr(other, name), getattr(alone, name))

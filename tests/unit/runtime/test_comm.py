@@ -1,6 +1,5 @@
 """One process alone: reductions change nothing. And what is reduced gives a group of workers one answer."""
 
-import threading
 from itertools import chain
 
 import numpy as np
@@ -21,7 +20,6 @@ from arboost.runtime.comm import (
 )
 from arboost.runtime.context import Context
 from arboost.runtime.errors import WorkerError, XGBoostError
-from naive_matrix import BarrierComm
 from thread_workers import run_workers
 
 
@@ -47,11 +45,7 @@ def test_workers_agree_on_the_scale_of_gradients(kind):
         parts[comm.rank] = quantize(ctx, g[rows].copy(), h[rows].copy())
         totals[comm.rank] = parts[comm.rank].total(ctx, None)
 
-    threads = [threading.Thread(target=work, args=(comm,)) for comm in BarrierComm.group(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_workers(3, work)
     assert {(p.g_unit, p.h_unit) for p in parts} == {(alone.g_unit, alone.h_unit)}
     for i, whole in enumerate(pages.unpack(alone)):
         assert list(chain.from_iterable(pages.unpack(part)[i] for part in parts)) == whole
