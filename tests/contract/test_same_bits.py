@@ -4,6 +4,7 @@ Threads share work only above some size, so most tests make every share tiny (`f
 many spans. One test has enough rows to be cut as in earnest.
 """
 
+import importlib
 import os
 import pickle
 import re
@@ -40,6 +41,7 @@ SHARE_SIZES = re.compile(r"(\w*_)?GRAIN(_\w+)?|TEAM_\w+|_SMALL_WORK")
 
 def set_everywhere(monkeypatch, pattern, value):
     """Replace the module constants whose names match; kernels are compiled with theirs, so they stay."""
+    importlib.import_module("arboost.training")  # modules come on first use: all of them must be there to be changed
     found = 0
     for name, module in list(sys.modules.items()):
         if name.startswith("arboost.") and (not name.startswith("arboost.kernels") or name.endswith(".sums")):
