@@ -24,7 +24,7 @@ from arboost.callback import EvalsLog, TrainingCallback
 from arboost.collective import Config
 from arboost.config import get_config
 from arboost.dask import channel
-from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, find_client
+from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, find_client, run
 from arboost.dask.parts import Piece, cut_part
 from arboost.dask.plan import Shares, choose_owners, rank_workers, share_out
 from arboost.dask.session import Job, State, train_share
@@ -98,7 +98,7 @@ def train(
         "obj": obj, "early_stopping_rounds": early_stopping_rounds, "xgb_model": xgb_model,
         "verbose_eval": verbose_eval, "callbacks": callbacks, "custom_metric": custom_metric,
     }  # fmt: skip
-    return client.sync(train_async, client, params, dtrain, num_boost_round, evals, coll_cfg, get_config(), **more)
+    return run(client, train_async, client, params, dtrain, num_boost_round, evals, coll_cfg, get_config(), **more)
 
 
 async def train_async(
@@ -318,6 +318,11 @@ class _Attempt:
                 part = matrix.parts[keys.index(hopeless[0])]
                 if part.status == "error":
                     await part  # raises why it cannot be computed
+                if part.status == "cancelled":
+                    raise WorkerLostError(
+                        "Dask has cancelled the partitions, as it does when the cluster is restarted: make the "
+                        "DaskDMatrix anew."
+                    )
                 raise WorkerLostError(
                     f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was "
                     "scattered has no recipe. Load it by a function, or from files."
