@@ -144,12 +144,12 @@ def check_output(output: Any, data: Any) -> None:
     """Refuse before the work what could not be written after it."""
     if not isinstance(output, (str, os.PathLike)):
         raise TypeError(f"`output` is the path of a Parquet file, got {type(output).__name__}.")
-    path = os.path.abspath(os.path.expanduser(os.fsdecode(output)))
+    path = os.path.realpath(os.path.expanduser(os.fsdecode(output)))
     if not os.path.isdir(os.path.dirname(path)):
         raise XGBoostError(f"output: there is no folder {os.path.dirname(path)}.")
     if os.path.isdir(path):
         raise XGBoostError(f"output: {path} is a folder; name a file in it.")
-    if files.is_path(data) and os.path.abspath(os.path.expanduser(os.fsdecode(data))) in (path, os.path.dirname(path)):
+    if files.is_path(data) and os.path.realpath(os.path.expanduser(os.fsdecode(data))) in (path, os.path.dirname(path)):
         raise XGBoostError(f"output: {path} would lie among the data that is being read.")
 
 

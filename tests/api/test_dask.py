@@ -160,6 +160,8 @@ def test_feature_names_types_weights_and_missing(dask_client):
         (lambda c: dxgb.train(c, {}, dxgb.DaskDMatrix(c, X_ARRAY), evals=[(X, "a")]), "Invalid type for the `evals`"),
         (lambda c: dxgb.predict(c, "model", X_ARRAY), "Expecting a Booster"),
         (lambda c: dxgb.predict(c, alone(), X), "Expecting one of"),
+        (lambda c: dxgb.inplace_predict(c, alone(), X_ARRAY, base_margin=Y), "Expecting one of"),
+        (lambda c: dxgb.inplace_predict(c, alone(), frame_of(), base_margin=frame_of(n=3)["a"]), "not consistent"),
     ],
 )
 def test_bad_input(dask_client, make, message):
@@ -220,6 +222,21 @@ def test_prediction_in_place(dask_client):
     future = dask_client.submit(lambda: model, pure=False)
     found = dxgb.inplace_predict(dask_client, future, frame_of(), predict_type="margin")
     np.testing.assert_array_equal(found.compute().to_numpy(), model.inplace_predict(FRAME, predict_type="margin"))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_estimators_predict_from_margins(dask_client, n_classes):
+    label = np.digitize(Y, [-1, 1]) if n_classes == 3 else BINARY
+    margin = np.linspace(-1, 1, N, dtype=np.float32) if n_classes == 2 else np.stack([Y, -Y, Y / 2], axis=1)
+    spread = da.from_array(margin, chunks=(90, 2) if n_classes == 3 else 150)
+    model = dxgb.DaskXGBClassifier(n_estimators=3, max_depth=3)
+    model.fit(
+        X_ARRAY, da.from_array(label, chunks=90), base_margin=spread.rechunk({1: -1}) if n_classes == 3 else spread
+    )
+    plain = arboost.XGBClassifier(n_estimators=3, max_depth=3).fit(X, label, base_margin=margin)
+    for method in ("predict", "predict_proba"):
+        found = getattr(model, method)(X_ARRAY, base_margin=spread).compute()
+        np.testing.assert_array_equal(found, getattr(plain, method)(X, base_margin=margin))
 
 
 def test_prediction_is_lazy_and_knows_empty_partitions(dask_client):
@@ -332,6 +349,25 @@ def test_fit_within_a_task(dask_client):
         return bytes(model.get_booster().save_raw())
 
     assert dask_client.submit(work, X, Y, pure=False).result() == raw(alone())
+
+
+def test_training_in_as_many_tasks_as_there_are_threads(dask_client):
+    """Each waits for tasks of its own, to which it leaves its place."""
+
+    def work(data, label):
+        matrix = dxgb.DaskDMatrix(None, da.from_array(data, chunks=(90, -1)), da.from_array(label, chunks=90))
+        return bytes(dxgb.train(None, PARAMS, matrix, 3)["booster"].save_raw())
+
+    tasks = [dask_client.submit(work, X, Y, workers=[address], pure=False) for address in addresses(dask_client)]
+    assert dask_client.gather(tasks) == [raw(alone())] * 3
+
+
+def test_partitions_that_dask_has_cancelled(dask_client):
+    """As by `Client.restart`."""
+    matrix = dxgb.DaskDMatrix(dask_client, X_ARRAY, da.from_array(Y, chunks=90))
+    dask_client.cancel(matrix.parts, force=True)
+    with pytest.raises(dxgb.WorkerLostError, match="make the DaskDMatrix anew"):
+        dxgb.train(dask_client, PARAMS, matrix, 3)
 
 
 def test_scores_are_printed_where_the_client_is(dask_client, capsys):

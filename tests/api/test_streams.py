@@ -193,13 +193,16 @@ def test_errors(booster, source, tmp_path):
         booster.predict(source, output=tmp_path / "nowhere" / "out.parquet")
     with pytest.raises(xgb.core.XGBoostError, match="would lie among the data"):
         booster.predict(source, output=source / "out.parquet")
+    (tmp_path / "link").symlink_to(source / "0.parquet")
+    with pytest.raises(xgb.core.XGBoostError, match="would lie among the data"):
+        booster.predict(source / "0.parquet", output=tmp_path / "link")
     with pytest.raises(xgb.core.XGBoostError, match="is a folder"):
         booster.predict(source, output=tmp_path)
     with pytest.raises(TypeError, match="`output` is the path of a Parquet file"):
         booster.predict(source, output=3)
     with pytest.raises(ValueError, match="Interactions of features are no columns"):
         booster.predict(source, output=tmp_path / "out.parquet", pred_interactions=True)
-    assert sorted(os.listdir(tmp_path)) == ["data", "few.parquet", "x.csv"]
+    assert sorted(os.listdir(tmp_path)) == ["data", "few.parquet", "link", "x.csv"]
 
 
 def test_an_error_in_the_middle_leaves_nothing(booster, source, tmp_path):

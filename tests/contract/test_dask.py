@@ -306,6 +306,25 @@ def test_an_interrupt_at_the_client_stops_the_workers(dask_client, tmp_path):
     assert train(dask_client, {}, matrix) == alone({}, {})
 
 
+def test_a_client_that_is_closed_in_mid_training(tmp_path):
+    """The error says so; the workers stop, and train for the next client."""
+    path = tmp_path / "beat"
+    with cluster(2) as client:
+        mine = distributed.Client(client.scheduler.address)
+
+        def close():
+            while not os.path.exists(f"{path}-0"):
+                time.sleep(0.05)
+            mine.close()
+
+        thread = threading.Thread(target=close)
+        thread.start()
+        with pytest.raises(dxgb.WorkerLostError, match="lost the cluster"):
+            train(mine, {}, matrix_of(mine, {}, 2), 100_000, callbacks=[Beat(str(path))])
+        thread.join()
+        assert train(client, {}, matrix_of(client, {}, 2)) == alone({}, {})
+
+
 def test_scattered_data_is_named_when_it_is_lost(tmp_path):
     with cluster(2) as client:
         ends = [300, N_ROWS]

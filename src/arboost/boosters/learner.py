@@ -5,7 +5,7 @@ The face (`booster.py`) checks what users pass and shapes what they get; everyth
 
 import hashlib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +46,8 @@ class _Margins:
     base_margin: np.ndarray | None
     keeper: Any = None  # the MarginKeeper that has them too,
     is_behind: bool = False  # and is ahead of `margin`
+    bins: Any = None  # that stand for values which are read from their source: `DMatrix.stand_in`
+    bins_of: Any = None  # the session whose cuts they have
 
     def update(self, data: DMatrix) -> None:
         """Bring `margin` up to what its keeper has."""
@@ -64,6 +66,8 @@ class _Session:
     h: np.ndarray
     checked: tuple  # the labels, weights, groups and bounds that were found valid
     made_for: tuple  # process_type, max_bin, threads, constraints
+    n_before: int  # trees that were there when it began
+    cuts: Any  # at which its own ones split, if they are grown from bins
 
 
 _MARGIN_BYTES = 12  # a margin, its gradient and its hessian
@@ -243,11 +247,27 @@ class Learner:
         n_trees = self.model.n_terms
         if known.n_trees < n_trees:
             known.keeper = None
-            forest = self.model.forest(known.n_trees)
-            for of_trees, trees in self._versions(data, known.n_trees):
-                self.add_trees(of_trees, known.margin, forest, trees)
+            forest, bins = self.model.forest(known.n_trees), self._stand_in(data, known)
+            if bins is not None:
+                self._add_trees(bins.chunks(), known.margin, forest, slice(None))
+            else:
+                for of_trees, trees in self._versions(data, known.n_trees):
+                    self.add_trees(of_trees, known.margin, forest, trees)
             known.n_trees = n_trees
         return known.margin
+
+    def _stand_in(self, data: DMatrix, known: _Margins) -> Any:
+        """Bins to walk the newest trees with, where that spares reading values from their source every round."""
+        session, params = self._session, self.tree_params
+        trained = None if session is None else session.matrix()
+        if session is None or trained is None or trained is data or known.n_trees < session.n_before:
+            return None
+        is_plain = self.model.kind == "gbtree" and params.process_type != "update" and not params.linear_leaves
+        if params.tree_method in ("approx", "exact") or not is_plain or data.n_permutations > 1:
+            return None
+        if known.bins_of is not session:
+            known.bins_of, known.bins = session, data.stand_in(self.ctx, session.cuts, params.max_bin)
+        return known.bins
 
     def _versions(self, data: DMatrix, first_tree: int) -> Iterator[tuple[DMatrix, slice]]:
         """(data, trees from `first_tree` on): each tree with the version of the data that it was grown on."""
@@ -273,10 +293,12 @@ class Learner:
 
     def add_trees(self, data: DMatrix, margin: np.ndarray, forest: Forest, trees: slice) -> None:
         """margin += trees, chunk by chunk of raw values."""
-        ctx = self.ctx
         forest.check_values(data)
-        for first, values in data.chunks_for(ctx):
-            forest.add_margins(ctx, values, trees, margin[first : first + len(values)])
+        self._add_trees(data.chunks_for(self.ctx), margin, forest, trees)
+
+    def _add_trees(self, chunks: Iterable[tuple[int, Any]], margin: np.ndarray, forest: Forest, trees: slice) -> None:
+        for first, values in chunks:
+            forest.add_margins(self.ctx, values, trees, margin[first : first + len(values)])
 
     def predict_margins(self, data: DMatrix, trees: slice, training: bool = False) -> np.ndarray:
         """(n, K) margins of the chosen trees, from scratch; safe to call from several threads unless `training`.
@@ -459,7 +481,9 @@ class Learner:
             trainer = make_trainer(ctx, data, self.model, tree_params, self.n_outputs if self._grows_vectors else 0)
             shape = (self.n_outputs, data.num_row())
             g, h = np.empty(shape, np.float32), np.empty(shape, np.float32)
-            session = self._session = _Session(weakref.ref(data), trainer, g, h, (), made_for)
+            session = self._session = _Session(
+                weakref.ref(data), trainer, g, h, (), made_for, self.model.n_terms, data.kept_cuts
+            )
         session.trainer.set_params(tree_params)
         return session
 

@@ -24,7 +24,7 @@ from arboost.callback import EvalsLog, TrainingCallback
 from arboost.collective import Config
 from arboost.config import get_config
 from arboost.dask import channel
-from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, find_client
+from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, find_client, run
 from arboost.dask.parts import Piece, cut_part
 from arboost.dask.plan import Shares, choose_owners, rank_workers, share_out
 from arboost.dask.session import Job, State, train_share
@@ -35,6 +35,7 @@ from arboost.runtime.sockets import TIMEOUT
 _POLL = 0.5  # seconds between two looks at which workers are there
 _SOON = 0.05  # seconds between two looks at whether lost partitions are back
 _GRACE = 10.0  # seconds for a worker to tell that it has stopped, after it was told to
+_NO_CLUSTER = (OSError, RuntimeError, AttributeError, distributed.client.ClosedClientError)  # calls without one raise
 _RESTARTS = 3  # in a row without a round finished in between
 
 
@@ -98,7 +99,7 @@ def train(
         "obj": obj, "early_stopping_rounds": early_stopping_rounds, "xgb_model": xgb_model,
         "verbose_eval": verbose_eval, "callbacks": callbacks, "custom_metric": custom_metric,
     }  # fmt: skip
-    return client.sync(train_async, client, params, dtrain, num_boost_round, evals, coll_cfg, get_config(), **more)
+    return run(client, train_async, client, params, dtrain, num_boost_round, evals, coll_cfg, get_config(), **more)
 
 
 async def train_async(
@@ -219,8 +220,10 @@ class _Driver:
                 await attempt.watch()
             except WorkerLostError as error:
                 raise self._lost_error(str(error)) from error
-            except BaseException:
+            except BaseException as error:
                 await attempt.stop("the client has stopped the training")
+                if isinstance(error, OSError) or self._client.status != "running":
+                    raise self._lost_error("The client has lost the cluster.") from error
                 raise
             found = attempt.result()
             if found is not None:
@@ -251,7 +254,7 @@ class _Driver:
     def _lost_error(self, why: str) -> WorkerLostError:
         """The error, with the rounds that were finished before."""
         if self._state is None:
-            return WorkerLostError(f"{why} No round was finished.")
+            return WorkerLostError(f"{why} No finished round has come back.")
         state: State = cloudpickle.loads(self._state)
         message = f"{why} The model of the {self._epoch} rounds before is in `.booster` of this error."
         return WorkerLostError(message, state.booster.reset(), state.history)
@@ -320,7 +323,8 @@ class _Attempt:
                     await part  # raises why it cannot be computed
                 raise WorkerLostError(
                     f"Partition {keys.index(hopeless[0])} is lost and cannot be computed again: data that was "
-                    "scattered has no recipe. Load it by a function, or from files."
+                    "scattered has no recipe, and nothing has after a restart of the cluster. Load it by a function, "
+                    "or from files; make the DaskDMatrix anew."
                 )
             if time.monotonic() > deadline:
                 raise WorkerLostError(f"Partition {absent[0]} was lost and is not back after {self._timeout:g} s.")
@@ -372,7 +376,7 @@ class _Attempt:
         finally:
             for task in waiting.values():
                 task.cancel()
-            await self._client.cancel(self._futures, asynchronous=True, force=True)
+            await self._cancel()
 
     def _tell(self, ranks: Any, reason: str) -> None:
         """Have workers end their part; one that is stuck is not waited for."""
@@ -385,7 +389,11 @@ class _Attempt:
     async def stop(self, reason: str) -> None:
         """End all that still runs; workers whose tasks are cancelled notice that by themselves too."""
         self._tell(range(len(self._futures)), reason)
-        with suppress(OSError, RuntimeError):
+        await self._cancel()
+
+    async def _cancel(self) -> None:
+        """Take the tasks back, if there is still a cluster."""
+        with suppress(*_NO_CLUSTER):
             await self._client.cancel(self._futures, asynchronous=True, force=True)
 
     # ---- what became of it ----
@@ -448,5 +456,5 @@ def _keep(call: asyncio.Future) -> None:
 
 async def _quietly(call: Coroutine) -> None:
     """A call to a worker that may be gone or stuck."""
-    with suppress(OSError, asyncio.TimeoutError, asyncio.CancelledError, RuntimeError):
+    with suppress(*_NO_CLUSTER, asyncio.TimeoutError, asyncio.CancelledError):
         await asyncio.wait_for(call, _GRACE)

@@ -5,7 +5,7 @@ worker was lost. Partitions stay where they are.
 """
 
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -33,6 +33,26 @@ def find_client(client: Any) -> distributed.Client:
     if not isinstance(client, distributed.Client):
         raise TypeError(f"Expecting a dask client or None, got: {type_name(client)}")
     return client
+
+
+def run(client: distributed.Client, function: Callable, *args: Any, **more: Any) -> Any:
+    """function(*args, **more), a coroutine, in the client's event loop; an asynchronous client's is to be awaited.
+
+    Within a Dask task the task's place is left to others meanwhile: the coroutine waits for tasks, which may need it.
+    """
+    if client.asynchronous or not in_task():
+        return client.sync(function, *args, **more)
+    with distributed.worker_client():
+        return client.sync(function, *args, **more)
+
+
+def in_task() -> bool:
+    """Whether this is called by a task of a Dask worker."""
+    try:
+        distributed.get_worker().get_current_task()
+    except (ValueError, AttributeError):
+        return False
+    return True
 
 
 class DaskDMatrix:
@@ -107,7 +127,7 @@ class DaskDMatrix:
         self.given_parts, self.given_facts = self.parts, self.facts  # as they came
         self.columns = Columns()
         self.blank: Any = None  # the data of a worker without rows
-        self._init = client.sync(self._load, client, columns, feature_weights)
+        self._init = run(client, self._load, client, columns, feature_weights)
 
     def __await__(self) -> Generator[Any, None, "DaskDMatrix"]:
         return self._wait().__await__()

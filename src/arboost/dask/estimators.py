@@ -20,7 +20,7 @@ from arboost.booster import Booster
 from arboost.collective import Config
 from arboost.config import get_config
 from arboost.dask.cluster import run_training
-from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, align_chunks, find_client, split_fields
+from arboost.dask.data import DaskDMatrix, DaskQuantileDMatrix, align_chunks, find_client, in_task, run, split_fields
 from arboost.dask.prediction import as_task, map_rows
 from arboost.runtime.arguments import positional_with_warning
 from arboost.runtime.errors import XGBoostError
@@ -83,10 +83,10 @@ class DaskScikitLearnBase(XGBModel):
 
     def _run(self, function: Callable, *args: Any) -> Any:
         """function(*args), a coroutine, in the client's event loop; within a Dask task, by a client of that worker."""
-        if self._client is None and _in_task():
+        if self._client is None and in_task():
             with distributed.worker_client() as client, self._lent(client):
                 return client.sync(function, *args)
-        return self.client.sync(function, *args)
+        return run(self.client, function, *args)
 
     @contextmanager
     def _lent(self, client: distributed.Client) -> Iterator[None]:
@@ -202,7 +202,8 @@ class DaskScikitLearnBase(XGBModel):
         """What a plain estimator's method gives for each partition; a table of numbers is a dask array."""
         plain = self._as_plain()
         blank = np.empty((0, self.n_features_in_), np.float32)
-        like = getattr(plain, method)(blank, **{**options, **({"validate_features": False} if base_margin else {})})
+        unchecked = {} if method == "apply" else {"validate_features": False}
+        like = getattr(plain, method)(blank, **{**options, **unchecked})
         found = map_rows(
             _rows, X, like.shape[1:], base_margin, like.dtype, estimator=as_task(plain), method=method, options=options
         )
@@ -221,14 +222,6 @@ def _rows(partition: Any, base_margin: Any, estimator: XGBModel, method: str, op
     more = {} if base_margin is None else {"base_margin": base_margin}
     found: np.ndarray = getattr(estimator, method)(partition, **options, **more)
     return found
-
-
-def _in_task() -> bool:
-    try:
-        distributed.get_worker().get_current_task()
-    except (ValueError, AttributeError):
-        return False
-    return True
 
 
 class DaskXGBRegressor(DaskScikitLearnBase, XGBRegressor):

@@ -16,7 +16,7 @@ from dask.delayed import Delayed
 
 from arboost.booster import Booster
 from arboost.config import config_context, get_config
-from arboost.dask.data import DaskDMatrix, find_client
+from arboost.dask.data import DaskDMatrix, align_chunks, find_client, run
 from arboost.dask.parts import Part
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.arguments import positional_with_warning
@@ -69,7 +69,7 @@ def predict(
         "approx_contribs": approx_contribs, "pred_interactions": pred_interactions,
         "validate_features": validate_features, "iteration_range": iteration_range, "strict_shape": strict_shape,
     }  # fmt: skip
-    return client.sync(_predict, client, model, data, missing, options, get_config())
+    return run(client, _predict, client, model, data, missing, options, get_config())
 
 
 async def _predict(
@@ -79,7 +79,6 @@ async def _predict(
     if isinstance(data, DaskDMatrix):
         await data
         return _of_matrix(booster, data, shape, options, config)
-    _check_collection(data, (da.Array, dd.DataFrame))
     return map_rows(_rows, data, shape, booster=booster, options=options, missing=missing, config=config)
 
 
@@ -117,23 +116,14 @@ def inplace_predict(
         "iteration_range": iteration_range, "predict_type": predict_type, "missing": missing,
         "validate_features": validate_features, "strict_shape": strict_shape,
     }  # fmt: skip
-    return client.sync(_inplace_predict, client, model, data, base_margin, options, get_config())
+    return run(client, _inplace_predict, client, model, data, base_margin, options, get_config())
 
 
 async def _inplace_predict(
     client: distributed.Client, model: Model, data: Any, base_margin: Any, options: dict[str, Any], config: dict
 ) -> Any:
-    _check_collection(data, (da.Array, dd.DataFrame))
-    if base_margin is not None:
-        _check_collection(base_margin, (da.Array, dd.DataFrame, dd.Series))
     booster, shape = await _task_of(client, model, _shape_in_place, options)
     return map_rows(_rows_in_place, data, shape, base_margin, booster=booster, options=options, config=config)
-
-
-def _check_collection(data: Any, kinds: tuple[type, ...]) -> None:
-    if not isinstance(data, kinds):
-        names = ", ".join(f"dask {kind.__name__}" for kind in kinds)
-        raise TypeError(f"Expecting one of {names}, got: {type_name(data)}")
 
 
 # ---- the model ----
@@ -186,12 +176,15 @@ def map_rows(
     shape
         Of one row's result.
     base_margin
-        A collection with the same partitions, or None.
+        A collection with the same partitions, or None. Chunks of an array are made those of an array.
     dtype
         Of the result.
     more
         What is the same for all partitions; may have tasks in it.
     """
+    _check_collection(data, (da.Array, dd.DataFrame))
+    if base_margin is not None:
+        base_margin = _of_same_partitions(base_margin, data)
     if isinstance(data, dd.DataFrame):
         if len(shape) > 1:
             raise ValueError("Use `da.Array` or `DaskDMatrix` when output has more than 2 dimensions.")
@@ -206,6 +199,27 @@ def map_rows(
         function, out, *arguments, new_axes=dict(zip(out[1:], shape, strict=True)), adjust_chunks={"i": chunks[0]},
         concatenate=True, align_arrays=False, dtype=dtype, meta=np.empty((0,) * (1 + len(shape)), dtype), **more,
     )  # fmt: skip
+
+
+def _check_collection(data: Any, kinds: tuple[type, ...]) -> None:
+    if not isinstance(data, kinds):
+        names = ", ".join(f"dask {kind.__name__}" for kind in kinds)
+        raise TypeError(f"Expecting one of {names}, got: {type_name(data)}")
+
+
+def _of_same_partitions(base_margin: Any, data: Any) -> Any:
+    """The margins, an array's with the chunks of the data; refuses other partitions, which Dask would not notice."""
+    _check_collection(base_margin, (da.Array, dd.DataFrame, dd.Series))
+    base_margin = align_chunks(base_margin, data)
+    n_margins, n_data = (
+        values.numblocks[0] if isinstance(values, da.Array) else values.npartitions for values in (base_margin, data)
+    )
+    if n_margins != n_data:
+        raise ValueError(
+            f"Partitions between data and base_margin are not consistent: {n_data} != {n_margins}. Please try to "
+            "repartition/rechunk your data."
+        )
+    return base_margin
 
 
 def _map_frame(

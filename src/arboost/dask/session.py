@@ -345,4 +345,6 @@ def make_matrix(
         parts, pieces = [{"data": blank}], [Piece(0, 0, 0, 0)]
     matrix = kind(PieceIter(parts, pieces, constant), feature_types=known or columns.categories, **options)
     matrix.info.runs = runs_of(pieces)
+    if matrix.raw is not None:
+        matrix.raw.is_at_hand = True
     return matrix

@@ -56,6 +56,7 @@ class RawData(ABC):
     """A table of n_rows x n_features values, read in float32 chunks (valid until the next one is asked for)."""
 
     is_streamed = False  # whether every pass over the tiles reads the user's source anew
+    is_at_hand = False  # whether that source lies in memory
 
     def __init__(self, n_rows: int, n_features: int, missing: float):
         self.n_rows = n_rows
@@ -72,6 +73,11 @@ class RawData(ABC):
         self._small: np.ndarray | None = None  # all values, where they fit one chunk
         self.sent: weakref.ReferenceType | None = None  # a copy on a device: `matrix/device.py`
 
+    @property
+    def is_small(self) -> bool:
+        """Whether all values fit one chunk, and are kept once they are converted."""
+        return self.n_rows * self.n_features <= CHUNK_VALUES
+
     def chunks(self, rows: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """(first_row, values) with values float32 C-ordered (m, n_features), NaN = missing."""
         for first_row, values, _ in self.tiles(0, self.n_features, rows):
@@ -86,7 +92,7 @@ class RawData(ABC):
 
         A table that fits one chunk is converted once and kept.
         """
-        if self.n_rows * self.n_features <= CHUNK_VALUES:
+        if self.is_small:
             if self._small is None:
                 self._small = self._convert(np.empty((self.n_rows, self.n_features), np.float32), 0, 0)
             yield from _cut_rows(self._small, first, rows)

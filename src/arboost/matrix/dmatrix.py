@@ -246,6 +246,30 @@ class DMatrix:
         self._stored = (kind, pages)
         return pages
 
+    @property
+    def kept_cuts(self) -> Cuts | None:
+        """Where the bins begin and end that were made last."""
+        kept = self._cuts
+        return self._bins.cuts if self._bins is not None else None if kept is None else kept[1]
+
+    def stand_in(self, ctx: Context, cuts: Cuts | None, max_bin: int) -> BinnedPage | StoredPages | None:
+        """Bins by the cuts of other data: as good as values to trees that split at these, and read from no source.
+
+        None where values are at hand, or are codes of categories; and where there is no room for bins.
+        """
+        raw = self.raw
+        if cuts is None or raw is None or not raw.is_streamed or raw.is_at_hand or raw.is_small:
+            return None
+        if "c" in (self.feature_types or ()):
+            return None
+        try:
+            self.make_room(max_bin=max_bin)
+            if self._cache is None:
+                return make_binned(ctx.alone(), raw, cuts)
+            return store_pages(ctx.alone(), raw, cuts, self._cache)
+        except XGBoostError:  # no room in memory, or on disk
+            return None
+
     def make_room(self, **asked: Any) -> None:
         """Choose memory or disk for the bins of a training, unless they are made already; see `Room.place_bins`."""
         room, raw, is_made = self._room, self.raw, (self._stored or self._page_of_kind) is not None
@@ -488,8 +512,7 @@ class DMatrix:
         """
         if self._bins is None and self._cuts is None and self._proposed_bins:
             self._cuts_for(self._ctx, self._proposed_bins)
-        kept = self._cuts
-        cuts = self._bins.cuts if self._bins is not None else None if kept is None else kept[1]
+        cuts = self.kept_cuts
         if cuts is None:
             raise XGBoostError(
                 "The quantile cut hasn't been generated yet. Unless this is a `QuantileDMatrix`, quantile cut is "

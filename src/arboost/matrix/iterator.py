@@ -18,6 +18,7 @@ from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
 
 _R = TypeVar("_R", bound=RawData)
+_MARKED_ROWS = 4
 _BY_ROW = ("label", "base_margin", "label_lower_bound", "label_upper_bound", "weight")
 
 
@@ -72,6 +73,8 @@ class DataIter(ABC):
 class Batch:
     """Some rows of a table with what belongs to them. Empty once the next batch has been asked for."""
 
+    is_checked = False  # whether a later pass is compared with the first: the source is a user's
+
     def __init__(self, raw: RawData, fields: dict[str, Any], feature_names: Any = None, feature_types: Any = None):
         self.raw: RawData | None = raw
         self.fields = fields
@@ -80,10 +83,21 @@ class Batch:
         if isinstance(raw, DenseData):
             raw.is_lent = False  # a view in somebody's hands would keep the batch alive beside the next one
 
+    @property
+    def mark(self) -> "Mark":
+        """What tells the batch from others: its size, and a few of its rows if it is checked."""
+        raw = self.raw
+        assert raw is not None
+        if not self.is_checked or not raw.n_rows:
+            return raw.n_rows, raw.n_features, b""
+        some = raw.take(np.linspace(0, raw.n_rows - 1, _MARKED_ROWS).astype(np.int64))
+        return raw.n_rows, raw.n_features, b"".join(values.tobytes() for _, values in some.chunks())
+
     def release(self) -> None:
         self.raw, self.fields = None, {}
 
 
+Mark = tuple[int, int, bytes]  # rows, features, some values
 Read = Callable[[], Iterator[Batch]]  # starts a pass over the batches
 
 
@@ -129,12 +143,13 @@ def batches_of(source: DataIter, missing: float | None) -> Read:
         own = newest[0] = object()
         source.reset()
         inbox = _Inbox()
-        while source.next(inbox):
+        while _has_next(source, inbox):
             if inbox.given is None:
                 raise XGBoostError("`next` of the data iterator returned True without calling `input_data`.")
             given, inbox.given = inbox.given, None
             data, names, types = given.pop("data"), given.pop("feature_names"), given.pop("feature_types")
             batch = Batch(adapt(data, missing), given, names, types)
+            batch.is_checked = True
             del data, given
             yield batch
             batch.release()
@@ -142,6 +157,15 @@ def batches_of(source: DataIter, missing: float | None) -> Read:
                 raise XGBoostError("The data iterator was started again before its last batch: use it in one thread.")
 
     return read
+
+
+def _has_next(source: DataIter, inbox: _Inbox) -> bool:
+    try:
+        return bool(source.next(inbox))
+    except StopIteration:
+        raise XGBoostError(
+            "`next` of the data iterator raised StopIteration: it shall return False after the last batch."
+        ) from None
 
 
 def _described(raw: _R, names: list[str] | None, types: list[str] | None, categories: Categories | None) -> _R:
@@ -171,10 +195,10 @@ class BatchedData(RawData):
 
     is_streamed = True
 
-    def __init__(self, read: Read, batch_rows: list[int], n_features: int, missing: float):
-        super().__init__(sum(batch_rows), n_features, missing)
+    def __init__(self, read: Read, marks: list[Mark], n_features: int, missing: float):
+        super().__init__(sum(n_rows for n_rows, *_ in marks), n_features, missing)
         self._read = read
-        self._batch_rows = batch_rows
+        self._marks = marks
 
     def tiles(self, first: int, stop: int, rows: int | None = None) -> Iterator[tuple[int, np.ndarray, int]]:
         if self._small is not None or self.n_rows * self.n_features <= CHUNK_VALUES:
@@ -193,7 +217,7 @@ class BatchedData(RawData):
 
     def with_codes(self, tables: list[np.ndarray | None], categories: Categories) -> "BatchedData":
         """The same data with the codes of other categories: each batch is given them as it comes."""
-        twin = BatchedData(self._read, self._batch_rows, self.n_features, float(self.missing))
+        twin = BatchedData(self._read, self._marks, self.n_features, float(self.missing))
         twin.n_threads = self.n_threads
         return _described(twin, self.feature_names, self.feature_types, categories)
 
@@ -208,8 +232,7 @@ class BatchedData(RawData):
         for batch in self._read():
             raw = batch.raw
             assert raw is not None
-            expected = self._batch_rows[n_batches] if n_batches < len(self._batch_rows) else None
-            if raw.n_rows != expected or raw.n_features != self.n_features:
+            if n_batches == len(self._marks) or batch.mark != self._marks[n_batches]:
                 raise XGBoostError(_changed_message(n_batches))
             raw = recode(raw, self.categories)
             raw.n_threads = self.n_threads
@@ -218,7 +241,7 @@ class BatchedData(RawData):
             yield first_row, raw
             del raw
             first_row, n_batches = first_row + n_rows, n_batches + 1
-        if n_batches != len(self._batch_rows):
+        if n_batches != len(self._marks):
             raise XGBoostError(_changed_message(n_batches))
 
     def _fill(self, out: np.ndarray, first_row: int, first_feature: int) -> None:
@@ -258,7 +281,7 @@ def read_batches(
         raise XGBoostError("The data iterator must have at least 1 batch.")
     raw: RawData
     if values is None:
-        raw = BatchedData(read, seen.batch_rows, seen.n_features, np.nan if missing is None else missing)
+        raw = BatchedData(read, seen.marks, seen.n_features, np.nan if missing is None else missing)
     else:
         raw = GatheredData(values[: sum(seen.batch_rows)])
     raw._n_present = seen.n_present
@@ -270,6 +293,7 @@ class _Seen:
 
     def __init__(self) -> None:
         self.batch_rows: list[int] = []
+        self.marks: list[Mark] = []
         self.n_features = 0
         self.n_present = np.zeros(0, np.int64)
         self.feature_names: list[str] | None = None
@@ -294,6 +318,7 @@ class _Seen:
         self.feature_types = common_types(self.feature_types, batch.feature_types, self.feature_names)
         self.categories = all_categories(self.categories, raw.categories)
         self.batch_rows.append(raw.n_rows)
+        self.marks.append(batch.mark)
         if batch.fields.get("feature_weights") is not None:
             self._feature_weights = batch.fields["feature_weights"]
         if raw.n_rows:

@@ -10,11 +10,12 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from arboost.matrix.adapt import adapt
 from arboost.matrix.iterator import Batch, Read
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import XGBoostError
 
 VALUES_AT_A_TIME = 1 << 19  # decoded together
@@ -134,6 +135,7 @@ class _File(NamedTuple):
     n_rows: int
     schema: Any
     partition: dict[str, Any]
+    stamp: tuple[int, int]  # what was changed since has another one
 
 
 class _FileTable(ParquetTable):
@@ -159,6 +161,8 @@ class _FileTable(ParquetTable):
         stored = [name for name in columns if name not in self._partitions.columns]
         for each in self._files:
             with self._opened(each.path) as file, self._reading(each.path):
+                if _stamp_of(each.path) != each.stamp:
+                    raise XGBoostError(f"{each.path} has changed since it was looked at first: make the matrix anew.")
                 for batch in file.iter_batches(batch_size=n_rows, columns=stored):
                     yield self._completed(batch, each, columns)
 
@@ -180,17 +184,25 @@ class _FileTable(ParquetTable):
 
     def _look_at(self, path: str, k: int) -> _File:
         with self._opened(path) as file:
-            return _File(path, file.metadata.num_rows, file.schema_arrow, self._partitions.values[k])
+            found = file.metadata.num_rows, file.schema_arrow
+            return _File(path, *found, self._partitions.values[k], _stamp_of(path))
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[Any]:
         pyarrow = self._pyarrow
         try:
-            file = pyarrow.parquet.ParquetFile(path, pre_buffer=False, buffer_size=_WINDOW_BYTES)
+            file = pyarrow.parquet.ParquetFile(
+                path, pre_buffer=False, buffer_size=_WINDOW_BYTES, page_checksum_verification=True
+            )
         except (OSError, pyarrow.ArrowException) as error:
             raise XGBoostError(f"{path} is not a readable Parquet file: {error}") from error
         with file:
             yield file
+
+
+def _stamp_of(path: str) -> tuple[int, int]:
+    seen = os.stat(path)
+    return seen.st_size, seen.st_mtime_ns
 
 
 class _DatasetTable(ParquetTable):
@@ -220,13 +232,26 @@ class _DatasetTable(ParquetTable):
 
 def _files_in(folder: str) -> list[str]:
     """The Parquet files in a folder and below, by name."""
-    found = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[:1] not in "._"]
-        found += [os.path.join(place, name) for name in names if _is_parquet(name)]
+    try:
+        found = sorted(_paths_in(folder, frozenset()))
+    except OSError as error:
+        raise XGBoostError(f"{error.filename} cannot be read: {error.strerror}.") from error
     if not found:
         raise XGBoostError(f"{folder} is a directory without Parquet files: none ends in {' or '.join(SUFFIXES)}.")
-    return sorted(found)
+    return found
+
+
+def _paths_in(folder: str, above: frozenset[str]) -> Iterator[str]:
+    """The same, in any order; links to folders are followed, but for those to one of the folders `above`."""
+    here = os.path.realpath(folder)
+    if here in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name[:1] not in "._":
+                yield from _paths_in(entry.path, above | {here})
+            elif not entry.is_dir() and _is_parquet(entry.name):
+                yield entry.path
 
 
 def _is_parquet(name: str) -> bool:
@@ -354,15 +379,12 @@ def writing(path: str | os.PathLike) -> Iterator[Callable[[dict[str, Any]], None
 
     It appears under its name when all has been written; after an error nothing is left of it.
     """
-    target = os.path.expanduser(os.fsdecode(path))
-    writer = _Writer(_import_pyarrow(), f"{target}.{os.getpid()}.part")
     try:
-        yield writer.write
-        writer.finish(target)
+        with draft_of(path) as draft, closing(_Writer(_import_pyarrow(), draft)) as writer:
+            yield writer.write
+            writer.flush()
     except OSError as error:
-        raise XGBoostError(f"Writing {target} failed: {error}") from error
-    finally:
-        writer.give_up()
+        raise XGBoostError(f"Writing {os.fsdecode(path)} failed: {error}") from error
 
 
 class _Writer:
@@ -376,22 +398,14 @@ class _Writer:
     def write(self, columns: dict[str, Any]) -> None:
         self._waiting.append(self._pyarrow.table(columns))
         if sum(table.num_rows for table in self._waiting) >= _GROUP_ROWS:
-            self._flush()
+            self.flush()
 
-    def finish(self, target: str) -> None:
-        """Give the file its name."""
-        self._flush()
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
-            os.replace(self._path, target)
 
-    def give_up(self) -> None:
-        """Remove what has no name yet."""
-        if self._file is not None and os.path.exists(self._path):
-            self._file.close()
-            os.remove(self._path)
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits."""
         if self._waiting:
             table, self._waiting = self._pyarrow.concat_tables(self._waiting), []
             if self._file is None:

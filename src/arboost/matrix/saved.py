@@ -10,11 +10,8 @@ or hostile file is an error. Nothing in it is ever executed.
 import json
 import math
 import os
-import secrets
-import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,6 +21,7 @@ from arboost.matrix.categories import Categories
 from arboost.matrix.iterator import GatheredData
 from arboost.matrix.meta import MetaInfo
 from arboost.matrix.sparse import CSR, read_sparse
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import XGBoostError
 
 MAGIC = b"\x93arboDM\x01"
@@ -46,9 +44,8 @@ def save(path: str, raw: RawData, info: MetaInfo, categories: Categories | None)
         "categories": None if categories is None else [_plain(values) for values in categories.values],
     }
     text = json.dumps(header).encode()
-    target = os.path.realpath(os.path.expanduser(path))
     try:
-        with _Draft(target) as file:
+        with draft_of(path) as draft, open(draft, "wb") as file:
             check = _write(file, MAGIC + len(text).to_bytes(8, "little") + text, 0)
             for _, _, parts in arrays:
                 for part in parts:
@@ -87,32 +84,6 @@ def _plain(values: np.ndarray | None) -> dict[str, Any] | None:
 def _write(file: BinaryIO, data: Any, check: int) -> int:
     file.write(data)
     return zlib.crc32(data, check)
-
-
-class _Draft:
-    """A new file beside its place, moved there when all is written; a pipe or device is written to directly."""
-
-    def __init__(self, target: str):
-        self._target = target
-        self._mode = os.stat(target).st_mode if os.path.exists(target) else None
-        is_file = self._mode is None or stat.S_ISREG(self._mode)
-        self._path = f"{target}.{secrets.token_hex(4)}.tmp" if is_file else target
-
-    def __enter__(self) -> BinaryIO:
-        self._file = open(self._path, "xb" if self._path != self._target else "wb")
-        return self._file
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self._file.close()
-        if self._path == self._target:
-            return
-        if kind is not None:
-            with suppress(OSError):
-                os.unlink(self._path)
-            return
-        if self._mode is not None:
-            os.chmod(self._path, stat.S_IMODE(self._mode))
-        os.replace(self._path, self._target)
 
 
 def load(path: str) -> tuple[RawData, dict[str, Any]]:

@@ -4,16 +4,14 @@ The format of bytes is told from their first characters, the format of a new fil
 written beside its place and moved there when complete, so a crash or a full disk cannot destroy the model it replaces.
 """
 
-import contextlib
 import os
-import secrets
-import stat
 import warnings
 from typing import Any, Literal
 
 from arboost.modelio import json_text, ubjson
 from arboost.modelio.json_model import from_dict, to_dict
 from arboost.modelio.schema import SavedModel
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import ModelFileError, XGBoostError
 
 Format = Literal["json", "ubj"]
@@ -130,34 +128,11 @@ def save_path(model: SavedModel, path: PathLike) -> None:
 
 
 def _write(data: bytearray, path: PathLike) -> None:
-    target = os.path.realpath(os.path.expanduser(os.fspath(path)))
     try:
-        _replace_file(target, data)
+        with draft_of(path) as draft, open(draft, "wb") as file:
+            file.write(data)
     except OSError as error:
         raise XGBoostError(f"Opening {os.fspath(path)} for writing failed: {error.strerror}") from error
-
-
-def _replace_file(target: str, data: bytearray) -> None:
-    """Put data at target in one step; a pipe or device is written to directly."""
-    try:
-        mode = os.stat(target).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        with open(target, "wb") as file:
-            file.write(data)
-        return
-    draft = f"{target}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(draft, "xb") as file:
-            file.write(data)
-        if mode is not None:
-            os.chmod(draft, stat.S_IMODE(mode))
-        os.replace(draft, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise
 
 
 def load_path(path: PathLike) -> SavedModel:

@@ -8,6 +8,7 @@ from typing import Any
 from arboost.report import curves, explain, facts, quality, trees
 from arboost.report.page import render
 from arboost.report.subject import make_subject
+from arboost.runtime.drafts import draft_of
 
 _EXPLAINED_WORK = 2e9  # nodes x rows up to which SHAP values are found
 
@@ -132,10 +133,5 @@ def write_report(
         iteration_range=iteration_range,
         max_sample=max_sample,
     )
-    target = Path(os.path.expanduser(os.fspath(path)))
-    draft = target.with_name(f".{os.getpid()}-{target.name}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with draft_of(path) as draft:
+        Path(draft).write_text(text, encoding="utf-8")

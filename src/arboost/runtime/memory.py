@@ -35,7 +35,8 @@ def budget(given: Any = None) -> Budget:
     if available is None:
         return Budget(None, "nothing is known of the memory of this machine")
     n_bytes = max(int(_SHARE * available), _LEAST_BUDGET)
-    return Budget(n_bytes, f"{in_words(available)} are available, and {in_words(n_bytes)} of that is used")
+    use = "of that is used" if n_bytes <= available else "are tried all the same"
+    return Budget(n_bytes, f"{in_words(available)} are available, and {in_words(n_bytes)} {use}")
 
 
 def available_bytes() -> int | None:

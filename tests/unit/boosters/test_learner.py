@@ -12,6 +12,7 @@ import pages
 from arboost.boosters import gbtree
 from arboost.boosters.learner import Learner
 from arboost.levels.quantize import quantize
+from arboost.matrix import adapt, iterator
 from arboost.matrix.dmatrix import DMatrix
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -295,3 +296,57 @@ def test_rows_of_weight_zero_teach_nothing():
     for a, b in zip(with_all.model.trees, without.model.trees):
         assert a.feature.tolist() == b.feature.tolist()
         np.testing.assert_allclose(a.threshold, b.threshold, rtol=1e-5)
+
+
+class Counted(arboost.DataIter):
+    """Batches, and how often they were asked for."""
+
+    def __init__(self, x, y, **options):
+        self.x, self.y, self.at, self.n_passes = x, y, 0, 0
+        super().__init__(**options)
+
+    def reset(self):
+        self.at, self.n_passes = 0, self.n_passes + 1
+
+    def next(self, input_data):
+        if self.at == len(self.x):
+            return False
+        part = slice(self.at, self.at + 100)
+        self.at += 100
+        input_data(data=self.x[part], label=self.y[part])
+        return True
+
+
+@pytest.mark.parametrize(
+    "params, n_passes",
+    [
+        ({}, 1),
+        ({"objective": "reg:absoluteerror", "subsample": 0.5, "num_parallel_tree": 2}, 1),
+        ({"max_bin": 300, "grow_policy": "lossguide"}, 1),
+        ({"booster": "dart", "rate_drop": 0.4}, 6),
+        ({"tree_method": "approx"}, 6),
+    ],
+)
+@pytest.mark.parametrize("is_continued", [False, True])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_evaluation_data_is_read_from_its_source_once(params, n_passes, is_continued, on_disk, monkeypatch, tmp_path):
+    """Trees split at the cuts of the training data: bins by these say where a row goes, also beyond its values."""
+    for module in (adapt, iterator):
+        monkeypatch.setattr(module, "CHUNK_VALUES", 500)
+    x, y = make_data()
+    other_x, other_y = make_data(seed=1, n_rows=500, missing=0.3)
+    other_x *= np.float32(1.3)
+    other_x -= 2
+    given = {"max_depth": 4, "seed": 1} | params
+    first = arboost.train({"max_depth": 3, "max_bin": 4}, DMatrix(x, y), 2) if is_continued else None
+    found = []
+    source = Counted(other_x, other_y, cache_prefix=str(tmp_path) if on_disk else None)
+    watched = DMatrix(source)
+    before = source.n_passes
+    for data in (DMatrix(other_x, other_y), watched):
+        history = {}
+        options = {"evals": [(data, "other")], "evals_result": history, "verbose_eval": False, "xgb_model": first}
+        model = arboost.train(given, DMatrix(x, y), 6, **options)
+        found.append((bytes(model.save_raw()), history))
+    assert found[0] == found[1]
+    assert source.n_passes - before == n_passes + (is_continued and n_passes == 1)

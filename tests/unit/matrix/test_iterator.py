@@ -395,6 +395,16 @@ class TestMistakes:
         source.fails_at = -1
         assert kind(source).num_row() == 300, "the iterator works on"
 
+    def test_a_generator_that_has_ended(self, kind):
+        class Ending(Batches):
+            def next(self, input_data):
+                input_data(**next(iter(self.batches[self.at :])))
+                self.at += 1
+                return True
+
+        with pytest.raises(XGBoostError, match="raised StopIteration: it shall return False"):
+            kind(Ending(parts(table(), 100)))
+
     def test_infinity(self, kind):
         X = table()
         X[250, 3] = np.inf
@@ -407,7 +417,11 @@ def test_a_source_that_changes(monkeypatch):
         monkeypatch.setattr(module, "CHUNK_VALUES", 100)
     source = Batches(parts(table(), 100, 200))
     data = DMatrix(source)
-    for changed in (parts(table(), 100), parts(table(), 100, 199), parts(table()[:, :4], 100, 200)):
+    other_order = parts(table(), 100, 200)[::-1]
+    other_values = parts(table(seed=1), 100, 200)
+    for changed in (
+        parts(table(), 100), parts(table(), 100, 199), parts(table()[:, :4], 100, 200), other_order, other_values,
+    ):  # fmt: skip
         source.batches = changed
         with pytest.raises(XGBoostError, match="other batches than on its first pass"):
             data.get_data()

@@ -230,6 +230,37 @@ def test_folders_without_tables(tmp_path):
         DMatrix(tmp_path)
 
 
+def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data" / "b").mkdir(parents=True)
+    for k, place in enumerate(["data/a.parquet", "data/b/b.parquet", "elsewhere/c.parquet"]):
+        frame(10, k).to_parquet(tmp_path / place)
+    (tmp_path / "data" / "c").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data" / "b" / "circle").symlink_to(tmp_path / "data")
+    whole = pd.concat([frame(10, k) for k in range(3)])
+    found = DMatrix(tmp_path / "data", label="y")
+    np.testing.assert_array_equal(found.get_label(), whole["y"].astype(np.float32))
+
+
+def test_a_file_that_changes_later(tmp_path):
+    frame(400).to_parquet(tmp_path / "a.parquet")
+    table = parquet.open_table(tmp_path / "a.parquet")
+    frame(400, seed=1).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(XGBoostError, match="has changed since it was looked at first"):
+        list(table.batches(["x"], 100))
+
+
+def test_pages_with_checksums_are_checked(tmp_path):
+    path = tmp_path / "a.parquet"
+    frame(400).to_parquet(path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    at = content.find(frame(400)["x"].to_numpy()[50:60].tobytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(XGBoostError, match="is damaged"):
+        DMatrix(path, label="y")
+
+
 def test_a_file_damaged_in_the_middle_of_a_folder(folder):
     path = folder / "b.pq"
     size = os.path.getsize(path)

@@ -54,8 +54,8 @@ def test_the_budget_is_what_was_asked_for_or_a_share(monkeypatch):
 
 
 def test_small_trainings_are_tried_on_any_machine(monkeypatch):
-    monkeypatch.setattr(memory, "limit", 1000)
-    assert memory.budget().n_bytes == 2**28
+    monkeypatch.setattr(memory, "limit", 2**27)
+    assert memory.budget()[:2] == (2**28, "128.0 MiB are available, and 256.0 MiB are tried all the same")
 
 
 def test_the_budget_of_a_machine_that_says_nothing(monkeypatch):
