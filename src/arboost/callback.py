@@ -17,6 +17,7 @@ import numpy as np
 from arboost.progress import Progress, Surface, make_surface
 from arboost.runtime import comm, settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import XGBoostError
 
 __all__ = [
@@ -434,15 +435,11 @@ class TrainingCheckPoint(TrainingCallback):
 
     def _save(self, model: Any, path: Path) -> None:
         """Write beside the final name, then rename: a reader never meets half a file."""
-        draft = path.with_name(f".{os.getpid()}-{path.name}")
-        try:
-            if self._as_pickle:
-                draft.write_bytes(pickle.dumps(model))
-            else:
-                model.save_model(draft)
-            os.replace(draft, path)
-        finally:
-            draft.unlink(missing_ok=True)
+        if not self._as_pickle:
+            model.save_model(path)
+            return
+        with draft_of(path) as draft:
+            Path(draft).write_bytes(pickle.dumps(model))
 
 
 class ProgressBar(TrainingCallback):

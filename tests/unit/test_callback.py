@@ -350,12 +350,12 @@ def test_check_points_as_pickle(tmp_path):
 
 def test_failed_check_point_leaves_nothing(tmp_path):
     class Broken(FakeBooster):
-        def save_model(self, path):
-            path.write_text("half")
+        def __reduce__(self):
             raise OSError("disk full")
 
+    check_point = callback.TrainingCheckPoint(tmp_path, as_pickle=True, interval=1)
     with pytest.raises(OSError, match="disk full"):
-        run(callback.CallbackContainer([callback.TrainingCheckPoint(tmp_path, interval=1)]), Broken(), 2, names=())
+        run(callback.CallbackContainer([check_point]), Broken(), 2, names=())
     assert not list(tmp_path.iterdir())
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
 
@@ -74,7 +75,7 @@ def dump_trees(
 
 def write_dump(path: str | os.PathLike[str], trees: Sequence[str], format: str) -> None:
     """Write printed trees to a file: a JSON array, or one tree after the other under a line `booster[i]:`."""
-    with open(os.path.expanduser(os.fspath(path)), "w", encoding="utf-8") as out:
+    with draft_of(path) as draft, open(draft, "w", encoding="utf-8") as out:
         if format == "json":
             out.write("[\n" + ",\n".join(trees) + "\n]")
         else:

@@ -9,6 +9,7 @@ import numpy as np
 from arboost.losses.base import Loss
 from arboost.losses.quantile import ExpectileError, QuantileError
 from arboost.matrix.categories import Categories
+from arboost.runtime.drafts import draft_of
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
 
@@ -88,5 +89,5 @@ class Ensemble:
 def write_file(path: str | os.PathLike[str] | None, content: bytes) -> None:
     """Write to a path, if there is one; `~` stands for the home directory."""
     if path is not None:
-        with open(os.path.expanduser(os.fspath(path)), "wb") as out:
+        with draft_of(path) as draft, open(draft, "wb") as out:
             out.write(content)

@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from arboost.report import curves, explain, facts, quality, trees
 from arboost.report.page import render
 from arboost.report.subject import make_subject
-from arboost.runtime.drafts import draft_of
+from arboost.runtime.drafts import write_text
 
 _EXPLAINED_WORK = 2e9  # nodes x rows up to which SHAP values are found
 
@@ -133,5 +132,4 @@ def write_report(
         iteration_range=iteration_range,
         max_sample=max_sample,
     )
-    with draft_of(path) as draft:
-        Path(draft).write_text(text, encoding="utf-8")
+    write_text(path, text)

@@ -32,3 +32,9 @@ def draft_of(path: str | os.PathLike) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(draft)
         raise
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """A text file of that content."""
+    with draft_of(path) as draft, open(draft, "w", encoding="utf-8") as out:
+        out.write(text)

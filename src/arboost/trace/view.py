@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from arboost.booster import Booster
 from arboost.matrix.dmatrix import DMatrix
 from arboost.params.resolve import normalize, resolve
+from arboost.runtime.drafts import write_text
 from arboost.runtime.errors import XGBoostError
 from arboost.trace import grid, page, text
 from arboost.trace.parts import Round, Run
@@ -125,7 +125,7 @@ class Trace:
         """`to_dict` as JSON, written to `path` if one is given."""
         found = json.dumps(self.to_dict(), allow_nan=False)
         if path is not None:
-            Path(path).write_text(found, encoding="utf-8")
+            write_text(path, found)
         return found
 
     def to_html(self, path: "str | os.PathLike[str] | None" = None) -> str:
@@ -140,7 +140,7 @@ class Trace:
                 self._data_as_dict() | {"axes": axes, "own": grid.own_of(self.run)}, runs, self.title
             )
         if path is not None:
-            Path(path).write_text(self._page, encoding="utf-8")
+            write_text(path, self._page)
         return self._page
 
     def _repr_html_(self) -> str:
