@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 QUALITIES = (1, 2, 3, 4, 5)
 _MANY_ROWS = 20_000  # of which one split tells enough
+_ROWS_OF_OUTPUTS = 1_000  # the same where outputs are several, which take longer
 MANY_CATEGORIES = 100  # where a column has more, statistics come first; sets of few categories are better
 SOME_CATEGORIES = 33  # a column of so many has statistics in its place, others are split one against the rest
 _LEAF_WISE = {"grow_policy": "lossguide", "max_leaves": 32, "max_depth": 0}
@@ -84,7 +85,7 @@ def effort_for(quality: int, facts: Facts) -> Effort:
     """The quality's effort for such data: one split tells enough of many rows, and many outputs take long."""
     effort = EFFORTS[quality]
     if facts.n_outputs > 1:
-        return effort._replace(folds=1, finer=1)
+        return effort._replace(folds=effort.folds if facts.n_rows < _ROWS_OF_OUTPUTS else 1, finer=1)
     if not facts.is_classes:  # what goes on for long shows late what it can do
         effort = effort._replace(heat=2 * effort.heat)
     return effort._replace(folds=1) if facts.n_rows >= _MANY_ROWS else effort

@@ -163,6 +163,27 @@ def test_an_interrupt_leaves_the_best_so_far():
     assert model.score(X, y) > 0.3
 
 
+class Interrupting(Clock):
+    """Somebody presses Ctrl-C before the fifth round."""
+
+    asked = 0
+
+    def is_over(self, share=1.0):
+        self.asked += 1
+        if self.asked == 4:
+            raise KeyboardInterrupt
+        return False
+
+
+def test_an_interrupt_of_the_first_contender_leaves_its_rounds():
+    X, y = make_regression()
+    kept = []
+    race = Race(5, 40, 10, Interrupting(), 1.0, lambda text: None, kept.append)
+    with pytest.raises(KeyboardInterrupt):
+        race.run(contenders((3, 2), X, y))
+    assert [contender.best_model().num_boosted_rounds() for contender in kept] == [4]
+
+
 def test_wrong_parameters_are_named():
     X, y = make_regression(100)
     for wrong in ({"quality": 6}, {"time_limit": 0}, {"n_ensembles": 0}, {"memory_limit": -1}):
@@ -280,6 +301,7 @@ def test_steps_after_auditions_are_finer():
     many_classes = effort_for(3, Facts(1000, 5, 4, 0, True, False))
     assert (many_classes.folds, many_classes.finer) == (1, 1)
     assert effort_for(3, Facts(10**6, 5, 1, 0, True, True)).folds == 1
+    assert effort_for(3, Facts(999, 5, 4, 0, True, False)).folds == 3
 
 
 def test_what_took_many_rounds_is_not_trained_again_with_many_more():
