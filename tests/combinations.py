@@ -20,7 +20,7 @@ TREE_OBJECTIVES = (
 _CUSTOM = ("reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax")
 OURS_ALONE = frozenset(
     {"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha", "top_rate", "other_rate", "min_data_in_leaf",
-     "extra_trees", "path_smooth", "linear_leaves", "linear_lambda"}
+     "extra_trees", "path_smooth", "linear_leaves", "linear_lambda", "split_outputs"}
 )  # fmt: skip
 CHOICES = ("min_data_in_leaf", "extra_trees", "path_smooth")  # which are there for bins alone
 

@@ -49,6 +49,10 @@ KINDS = {
         {"multi_strategy": "multi_output_tree", "grow_policy": "symmetric", "subsample": 0.7},
         {"label": np.stack([Y, -Y, Y**2], axis=1)},
     ),
+    "vectors split by sums": (
+        {"multi_strategy": "multi_output_tree", "split_outputs": 1, "subsample": 0.4},
+        {"label": np.stack([Y, -Y, Y**2], axis=1)},
+    ),
     "weights": ({}, {"weight": np.linspace(0, 2, N_ROWS)}),
     "dart": ({"booster": "dart", "rate_drop": 0.4}, {}),
     "forest": ({"num_parallel_tree": 2, "subsample": 0.5}, {}),

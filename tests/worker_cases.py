@@ -110,6 +110,10 @@ KINDS = {
     "targets with gaps": ({}, GAPS),
     "vectors": ({"multi_strategy": "multi_output_tree", "subsample": 0.7}, TARGETS),
     "symmetric vectors": ({"multi_strategy": "multi_output_tree", "grow_policy": "symmetric"}, TARGETS),
+    "vectors split by sums": (
+        {"multi_strategy": "multi_output_tree", "split_outputs": 1, "subsample": 0.7},
+        TARGETS,
+    ),
     "vectors of gradient samples": (
         {"multi_strategy": "multi_output_tree", "subsample": 0.5, "sampling_method": "gradient_based"},
         TARGETS,

@@ -1,6 +1,7 @@
 """Boosting with vectors in the leaves: a round is one tree for all targets (times `num_parallel_tree`).
 
-Splits may be found on other gradients, usually fewer, than the leaves' weights are made of: `split`.
+Splits may be found on other gradients, usually fewer, than the leaves' weights are made of: the user's, or a few sums
+of all targets' with signs drawn for the round (`split_outputs`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,8 +49,10 @@ class VectorTrainer(TreeTrainer):
         return self._growers.values()
 
     def _grow(self, turn: Round) -> tuple[list[Tree], list[int]]:
-        split = None
-        if turn.split is not None:
+        n_sums, split = self._params.split_outputs, None
+        if turn.split is None and 0 < n_sums < len(turn.g):
+            split = draw_sums(turn.g, turn.h, n_sums, rng.make_key(turn.key, rng.SIGNS))
+        elif turn.split is not None:
             split = (np.ascontiguousarray(turn.split[0].T), np.ascontiguousarray(turn.split[1].T))
         return self.grow_round(turn.g, turn.h, turn.margin, turn.key, turn.solver, split)
 
@@ -117,3 +120,21 @@ class VectorTrainer(TreeTrainer):
             values = solver(target, rows, leaf_ptr, margin)
             solved = ~np.isnan(values)  # a leaf without rows keeps its value
             grown.tree.vectors[grown.leaves[solved], target] = values[solved] * eta
+
+
+def draw_sums(g: np.ndarray, h: np.ndarray, n_sums: int, key: int) -> Gradients:
+    """Gradients (n_sums, n) whose squared sums over any rows are, in the mean over draws, those of all K targets.
+
+    Each is the sum of all gradients with random signs over sqrt(K), its hessian their mean: a penalty weighs with it
+    what it weighs with one target. Terms are added row by row in the order of the targets: bits are the same in parts.
+    """
+    n_targets, n_rows = g.shape
+    draws = rng.uniform(key, np.arange(n_sums * n_targets)).reshape(n_sums, n_targets, 1)
+    signs = np.where(draws < 0.5, np.float32(-1.0), np.float32(1.0))
+    sums, total = np.zeros((n_sums, n_rows), np.float32), np.zeros(n_rows, np.float32)
+    for target in range(n_targets):
+        sums += signs[:, target] * g[target]
+        total += h[target]
+    sums /= np.float32(np.sqrt(n_targets))
+    total /= np.float32(n_targets)
+    return sums, np.repeat(total[None, :], n_sums, axis=0)

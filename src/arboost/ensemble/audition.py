@@ -200,12 +200,13 @@ class Race:
     def _train(self, contender: Contender, last_round: int) -> bool:
         """Up to a round; False if the contender can do no more, or time is over."""
         n_rounds = last_round - len(contender.scores)
-        is_able = contender.advance(n_rounds, self._patience, self._clock, self._share)
-        if self._best is None or contender.best_score < self._best.best_score:
-            self._best = contender
-        if contender is self._best:
-            self._keep(contender)
-        return is_able
+        try:
+            return contender.advance(n_rounds, self._patience, self._clock, self._share)
+        finally:  # what an interrupt leaves is kept too
+            if contender.scores and (self._best is None or contender.best_score < self._best.best_score):
+                self._best = contender
+            if contender is self._best:
+                self._keep(contender)
 
 
 def _is_behind(challenger: Contender, champion: Contender) -> bool:

@@ -29,6 +29,7 @@ from arboost.ensemble.recipes import (
     finer,
     learning_rate,
     recipes,
+    refit_effort,
     rounds_of_more_rows,
 )
 from arboost.ensemble.trend import Trend, fit_trend
@@ -200,6 +201,7 @@ class _Boosted(BaseEstimator):
     def _refit(self, data: DMatrix, winner: Contender, effort: Effort) -> None:
         """The winner once more on all rows, for the rounds found; if time runs out before, the winner itself stays."""
         recipe = Recipe(winner.name, {}, winner.trend is not None)
+        effort = refit_effort(effort, winner.best_round + 1)
         final = self._contender(recipe, finer(winner.params, effort), [(data, None)])
         seen = np.mean([part.train.num_row() for part in winner.parts]) / data.num_row()
         n_rounds = rounds_of_more_rows(effort.finer * (winner.best_round + 1), float(seen))

@@ -8,18 +8,28 @@ from typing import Any, NamedTuple
 
 QUALITIES = (1, 2, 3, 4, 5)
 _MANY_ROWS = 20_000  # of which one split tells enough
+_ROWS_OF_OUTPUTS = 1_000  # the same where outputs are several, which take longer
 MANY_CATEGORIES = 100  # where a column has more, statistics come first; sets of few categories are better
 SOME_CATEGORIES = 33  # a column of so many has statistics in its place, others are split one against the rest
 _LEAF_WISE = {"grow_policy": "lossguide", "max_leaves": 32, "max_depth": 0}
 _FOREST = {"num_parallel_tree": 2, "max_depth": 6, "reg_lambda": 3.0, "subsample": 0.6, "colsample_bynode": 0.4}
 _RANDOM_SPLITS = {"extra_trees": True, "max_depth": 8, "reg_lambda": 3.0, "colsample_bynode": 0.7}
-_VECTORS = {"multi_strategy": "multi_output_tree", "min_child_weight": 0.1, "reg_lambda": 1.0}
+_SPLIT_OUTPUTS = 3  # sums of the classes' gradients that splits of vectors are found on: cheaper and better than all
+_VECTORS = {
+    "multi_strategy": "multi_output_tree",
+    "min_child_weight": 0.1,
+    "reg_lambda": 1.0,
+    "split_outputs": _SPLIT_OUTPUTS,
+}
 _WIDE = {"colsample_bytree": 0.5, "colsample_bynode": 0.5, "grow_policy": "lossguide", "max_leaves": 64, "max_depth": 0}
 _NO_CATEGORIES = {"max_cat_to_onehot": 1, "permutation_count": 1}  # which trees with vectors cannot part
-_MOST_SUMS = 2000  # columns times classes: of more, the sums of a whole level take too much memory and time
+_MOST_SUMS = 2000  # columns times sums: of more, those of a whole level take too much memory and time
 _LINEAR = {"linear_leaves": True, "max_depth": 5}
 _CLASS_BINS = 64  # of a column: more cost time and tell classes apart no better, where rows are few; numbers need them
 _MORE_ROWS = 0.7  # rounds grow with this power of the rows
+_MOST_FINE_ROUNDS = (
+    1200  # of a winner that is trained again: finer steps gain least, and cost most, where rounds are many
+)
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,15 @@ def effort_for(quality: int, facts: Facts) -> Effort:
     """The quality's effort for such data: one split tells enough of many rows, and many outputs take long."""
     effort = EFFORTS[quality]
     if facts.n_outputs > 1:
-        return effort._replace(folds=1, finer=1)
+        return effort._replace(folds=effort.folds if facts.n_rows < _ROWS_OF_OUTPUTS else 1, finer=1)
     if not facts.is_classes:  # what goes on for long shows late what it can do
         effort = effort._replace(heat=2 * effort.heat)
     return effort._replace(folds=1) if facts.n_rows >= _MANY_ROWS else effort
+
+
+def refit_effort(effort: Effort, n_rounds: int) -> Effort:
+    """The effort for training again what took so many rounds."""
+    return effort._replace(finer=max(1, min(effort.finer, _MOST_FINE_ROUNDS // n_rounds)))
 
 
 def finer(params: dict[str, Any], effort: Effort) -> dict[str, Any]:
@@ -110,11 +125,12 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
     if facts.n_outputs > 1:  # each is a tree a round, but for vectors: auditions of many kinds take too long
         found = [deep] if quality == 3 else [deep, *found, Recipe("leaf-wise trees", leaf_wise)]
         if facts.is_classes:
-            is_wide = facts.n_columns * facts.n_outputs > _MOST_SUMS
+            is_wide = facts.n_columns * min(facts.n_outputs, _SPLIT_OUTPUTS) > _MOST_SUMS
             coded = {**statistics, **_NO_CATEGORIES} if facts.most_categories else {}
             vectors = {**symmetric, **coded, "max_depth": 7, **_VECTORS, **(_WIDE if is_wide else {})}
             found.insert(0, Recipe("trees with vectors of classes", vectors))
-            found = found[:1] if is_wide and quality == 3 else found
+            is_long = facts.n_columns * facts.n_outputs > _MOST_SUMS  # where each class has a tree
+            found = found[:1] if is_long and quality == 3 else found
     elif quality == 2:
         found.append(Recipe("leaf-wise trees", leaf_wise))
         if facts.has_trend:

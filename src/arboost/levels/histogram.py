@@ -299,8 +299,7 @@ class HistogramEngine:
         made, cuts = self._made_nodes(), self._cuts
         rows, leaf_ptr = self.leaf_rows(leaves)
         sums = np.zeros((len(made), 2 * len(gradients.targets)), np.int64)
-        for leaf, first, last in zip(leaves, leaf_ptr, leaf_ptr[1:], strict=False):
-            sums[leaf] = gradients.totals(self._ctx, rows[first:last])
+        sums[leaves] = gradients.totals_of_leaves(self._ctx, rows, leaf_ptr)
         for node in range(len(made) - 1, 0, -1):  # children come after their parents
             sums[made["parent"][node]] += sums[node]
         extra, of_cuts = weight_arrays(gradients, sums), (cuts.ptr, cuts.values, cuts.min_values)

@@ -4,6 +4,7 @@ A node's histogram has planes for every target, and the gain of a split is the s
 (kernels/cpu/grow/search_vectors.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from arboost.kernels.cpu.grow import arrays
 from arboost.levels.quantize import QuantizedGradients, quantize
 from arboost.matrix.page import BinnedPage
 from arboost.runtime.context import Context
+
+_GRAIN = 1 << 16  # values of a leaf sum that are worth a thread
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,36 @@ class VectorGradients(QuantizedGradients):
     def totals(self, ctx: Context, rows: np.ndarray | None) -> np.ndarray:
         """(2 * K,) int64: the sums over `rows` (None: all rows)."""
         return np.array([target.total(ctx, rows) for target in self.targets], np.int64).ravel()
+
+    def totals_of_leaves(self, ctx: Context, rows: np.ndarray, leaf_ptr: np.ndarray) -> np.ndarray:
+        """(n_leaves, 2 * K) int64: `totals` of rows[leaf_ptr[i]:leaf_ptr[i + 1]] for each i."""
+        sums = np.zeros((len(leaf_ptr) - 1, 2 * len(self.targets)), np.int64)
+        has_rows = leaf_ptr[1:] > leaf_ptr[:-1]
+        if len(rows):
+            args = self.targets, rows, leaf_ptr[:-1][has_rows], has_rows, sums
+            ctx.run_ranges(len(self.targets), max(1, _GRAIN // len(rows)), _sum_leaves, *args)
+        return np.asarray(ctx.comm.allreduce_sum(sums.ravel())).reshape(sums.shape)
+
+
+def _sum_leaves(
+    targets: Sequence[QuantizedGradients],
+    rows: np.ndarray,
+    firsts: np.ndarray,
+    has_rows: np.ndarray,
+    sums: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """Sums (OUT) of a range of targets; each leaf begins at its place in `rows`, where the one before ends."""
+    for k in range(start, stop):
+        planes, shift = targets[k].planes, int(targets[k].packings[0, 0])
+        if shift:
+            packed = planes[0][rows]
+            pair = packed >> shift, packed & ((1 << shift) - 1)
+        else:
+            pair = planes[0][rows], planes[1][rows]
+        for i, values in enumerate(pair):
+            sums[has_rows, 2 * k + i] = np.add.reduceat(values, firsts)
 
 
 def quantize_targets(ctx: Context, g: np.ndarray, h: np.ndarray, room: np.ndarray) -> VectorGradients:

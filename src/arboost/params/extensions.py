@@ -65,6 +65,14 @@ EXTENSIONS = (
         lower=1, upper=8,
     ),
     Param(
+        "split_outputs", int, 0,
+        "With `multi_strategy=multi_output_tree`: splits are found on so many sums of all outputs' gradients, each "
+        "with signs drawn for the round (SketchBoost's random projections): faster where outputs are many, and for "
+        "classes often more accurate. Leaves have their weights from all outputs; gains and covers are of the sums. "
+        "0, or no fewer than there are outputs: all outputs. Not in XGBoost.",
+        lower=0,
+    ),
+    Param(
         "boosting_type", str, "plain",
         "Where splits' gradients come from: the model itself, or (`ordered`, as CatBoost) models that have not learnt "
         "from the row: slower, less overfitting on small data.",

@@ -62,6 +62,7 @@ class TreeParams(NamedTuple):
     cat_strategy: str
     permutation_count: int
     max_cat_combination: int
+    split_outputs: int
     boosting_type: str
 
 

@@ -5,7 +5,9 @@ The same draw comes out whichever thread, page or worker asks, and asking change
 
 import numpy as np
 
-ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS, DROPS, WEIGHTS, SPLITS, PERMUTATIONS = range(9)  # what for
+ROWS, TREE_COLUMNS, LEVEL_COLUMNS, NODE_COLUMNS, FOLDS, DROPS, WEIGHTS, SPLITS, PERMUTATIONS, SIGNS = range(
+    10
+)  # what for
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _GOLDEN, _M1, _M2 = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

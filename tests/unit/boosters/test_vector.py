@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import arboost as ab
+from arboost.boosters.vector import draw_sums
+from arboost.runtime import rng
 from arboost.runtime.errors import XGBoostError
 
 VECTOR = {"multi_strategy": "multi_output_tree", "max_depth": 4, "verbosity": 0}
@@ -243,3 +245,53 @@ def test_estimators():
     assert np.mean(classifier.predict(X) == labels) > 0.9
     classes = np.array(["a", "b", "c"])[np.digitize(Y[:, 0], [-0.7, 0.7])]
     assert ab.XGBClassifier(**options).fit(X, classes).score(X, classes) > 0.8
+
+
+def test_splits_are_found_on_a_few_signed_sums_of_all_outputs():
+    """The tree is that of `split_grad` with the same sums; its weights are those of all outputs."""
+    X, _ = make_data()
+    y = np.random.default_rng(1).integers(0, 6, N)
+    params = VECTOR | {"objective": "multi:softprob", "num_class": 6, "eta": 0.5, "lambda": 2.0, "min_child_weight": 0}
+    data = ab.DMatrix(X, y)
+    model = ab.Booster(params | {"split_outputs": 2}, [data])
+    model.update(data, 0)
+    g, h = model._learner.last_gradients()
+    key = rng.make_key(rng.make_key(model._learner.ctx.seed, 0), rng.SIGNS)
+    sums = draw_sums(g, h, 2, key)
+    signs = np.where(rng.uniform(key, np.arange(12)).reshape(2, 6) < 0.5, -1.0, 1.0)
+    assert len(np.unique(signs)) == 2
+    np.testing.assert_allclose(sums[0], signs @ g / np.sqrt(6), atol=1e-6)
+    np.testing.assert_allclose(sums[1], np.tile(h.mean(axis=0), (2, 1)), rtol=1e-5)
+    other = ab.Booster(params, [data])
+    other._learner.base_margin()
+    other._learner.boost(data, g.T, h.T, (sums[0].T, sums[1].T))
+    tree, same = trees_of(model)[0], trees_of(other)[0]
+    np.testing.assert_array_equal(tree.feature, same.feature)
+    np.testing.assert_array_equal(tree.vectors, same.vectors)
+    leaf = model.predict(data, pred_leaf=True).astype(int)
+    for node in np.unique(leaf):
+        rows = leaf == node
+        weight = -0.5 * g[:, rows].sum(axis=1) / (h[:, rows].sum(axis=1) + 2.0)
+        np.testing.assert_allclose(tree.vectors[node], weight, rtol=1e-4, atol=1e-6)
+
+
+def test_as_many_sums_as_outputs_are_the_outputs(data):
+    full = ab.train(VECTOR, data, 2)
+    for n in (0, 3, 7):
+        same = ab.train(VECTOR | {"split_outputs": n}, data, 2)
+        np.testing.assert_array_equal(same.predict(data), full.predict(data))
+    assert (ab.train(VECTOR | {"split_outputs": 1}, data, 2).predict(data) != full.predict(data)).any()
+
+
+@pytest.mark.parametrize("extra", [{}, {"sampling_method": "goss"}, {"subsample": 0.5, "grow_policy": "symmetric"}])
+def test_sums_keep_every_bit_on_any_threads(extra):
+    X, Y = make_data(5)
+    params = VECTOR | extra | {"split_outputs": 2}
+    found = {bytes(ab.train(params | {"nthread": n}, ab.DMatrix(X, Y), 4).save_raw()) for n in (1, 3)}
+    assert len(found) == 1
+
+
+def test_random_sums_are_those_of_all_outputs_in_the_mean():
+    g, h = np.random.default_rng(0).random((2, 7, 20), np.float32)
+    squares = [np.mean(draw_sums(g, h, 4, key)[0].astype(np.float64).sum(axis=1) ** 2) for key in range(400)]
+    assert np.mean(squares) == pytest.approx(np.mean(g.astype(np.float64).sum(axis=1) ** 2), rel=0.1)

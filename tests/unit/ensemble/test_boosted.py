@@ -14,7 +14,7 @@ import arboost as xgb
 from arboost.ensemble import BoostedClassifier, BoostedRegressor
 from arboost.ensemble.audition import Clock, Contender, Part, Race, is_better
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
-from arboost.ensemble.recipes import Facts, effort_for, finer, recipes, rounds_of_more_rows
+from arboost.ensemble.recipes import Facts, effort_for, finer, recipes, refit_effort, rounds_of_more_rows
 from arboost.ensemble.trend import Trend, fit_trend
 
 DRAWS = "rows are set aside at random, so a row of weight 2 is not two rows"
@@ -163,6 +163,27 @@ def test_an_interrupt_leaves_the_best_so_far():
     assert model.score(X, y) > 0.3
 
 
+class Interrupting(Clock):
+    """Somebody presses Ctrl-C before the fifth round."""
+
+    asked = 0
+
+    def is_over(self, share=1.0):
+        self.asked += 1
+        if self.asked == 4:
+            raise KeyboardInterrupt
+        return False
+
+
+def test_an_interrupt_of_the_first_contender_leaves_its_rounds():
+    X, y = make_regression()
+    kept = []
+    race = Race(5, 40, 10, Interrupting(), 1.0, lambda text: None, kept.append)
+    with pytest.raises(KeyboardInterrupt):
+        race.run(contenders((3, 2), X, y))
+    assert [contender.best_model().num_boosted_rounds() for contender in kept] == [4]
+
+
 def test_wrong_parameters_are_named():
     X, y = make_regression(100)
     for wrong in ({"quality": 6}, {"time_limit": 0}, {"n_ensembles": 0}, {"memory_limit": -1}):
@@ -244,6 +265,7 @@ def test_few_rows_are_all_held_out_once_and_the_rounds_are_raised():
     [
         (Facts(4000, 50, 7, 0, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
         (Facts(4000, 784, 10, 0, True, False), ["trees with vectors of classes"], "lossguide"),
+        (Facts(4000, 50, 60, 0, True, False), ["trees with vectors of classes"], "symmetric"),
         (Facts(4000, 50, 3, 9, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
         (Facts(4000, 50, 3, 0, False, False), ["deep symmetric trees"], None),
     ],
@@ -279,6 +301,12 @@ def test_steps_after_auditions_are_finer():
     many_classes = effort_for(3, Facts(1000, 5, 4, 0, True, False))
     assert (many_classes.folds, many_classes.finer) == (1, 1)
     assert effort_for(3, Facts(10**6, 5, 1, 0, True, True)).folds == 1
+    assert effort_for(3, Facts(999, 5, 4, 0, True, False)).folds == 3
+
+
+def test_what_took_many_rounds_is_not_trained_again_with_many_more():
+    effort = effort_for(3, Facts(1000, 5, 1, 0, True, True))
+    assert [refit_effort(effort, n).finer for n in (1, 400, 401, 700, 5000)] == [3, 3, 2, 1, 1]
 
 
 def test_members_with_and_without_a_trend_do_not_mix():
