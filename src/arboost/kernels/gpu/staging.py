@@ -24,7 +24,7 @@ class Lane:
     def __init__(self, n_bytes: int):
         self.stream: Any = 0 if SIMULATED else cuda.stream()
         self.n_bytes = n_bytes
-        self._buffer = np.zeros(n_bytes, np.uint8) if SIMULATED else cuda.pinned_array(n_bytes, np.uint8)
+        self._buffer = cuda.pinned_array(n_bytes, np.uint8)
 
     def array(self, shape: tuple[int, ...], dtype: Any, start: int = 0) -> np.ndarray:
         """A piece of the buffer."""
