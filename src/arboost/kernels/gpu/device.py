@@ -90,7 +90,7 @@ class Device:
 
     def pinned(self, shape: Any, dtype: Any) -> np.ndarray:
         """An array of the host that copies reach three times as fast."""
-        array: np.ndarray = np.zeros(shape, dtype) if SIMULATED else cuda.pinned_array(shape, dtype)
+        array: np.ndarray = cuda.pinned_array(shape, dtype)
         return array
 
     def copy_later(self, array: Any, to: np.ndarray) -> None:
@@ -112,7 +112,8 @@ class Device:
         shaped(kernel, n_blocks, n_threads, stream)(*args)
 
     def prepare(self, kernel: Any, n_blocks: int, *args: Any) -> "Launch":
-        """A launch that is repeated: arrays stay the same, numbers may change."""
+        """A launch that is repeated: arrays stay the same, numbers may change. Fewer blocks where they would wait for
+        each other and not all be at work."""
         return Launch(self, n_blocks, kernel, args)
 
     def blocks_of(self, n_rows: int) -> int:
@@ -142,6 +143,7 @@ class Launch:
         if SIMULATED:
             return
         from cuda.core import LaunchConfig, launch
+        from numba.cuda._compat import CUDA_CORE_GE_1_0
 
         signature = tuple(kernel.typeof_pyval(arg) for arg in args)
         compiled = kernel.overloads.get(signature) or kernel.compile(signature)
@@ -151,10 +153,11 @@ class Launch:
             self._places.append(len(flat))
             compiled._prepare_args(kind, value, 0, [], flat)
         self._flat = flat
+        if compiled.cooperative:  # blocks that wait for each other must all be at work
+            n_blocks = max(1, min(n_blocks, compiled.max_cooperative_grid_blocks(device.n_threads)))
         configured = shaped(kernel, n_blocks, device.n_threads)
-        shape = LaunchConfig(
-            grid=configured.griddim, block=configured.blockdim, shmem_size=0, is_cooperative=compiled.cooperative
-        )
+        together = {"is_cooperative" if CUDA_CORE_GE_1_0 else "cooperative_launch": compiled.cooperative}
+        shape = LaunchConfig(grid=configured.griddim, block=configured.blockdim, shmem_size=0, **together)
         entry = compiled._codelibrary.get_cufunc().kernel
         self._launch = functools.partial(launch, configured.stream, shape, entry)
 
