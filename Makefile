@@ -43,7 +43,7 @@ test-gpu:
 ifdef TESTS
 	@PYTHONPATH=src ARBOOST_TEST_DEVICE=cuda $(or $(PYTHON),python3) -m pytest $(TESTS)
 else
-	@$(or $(PYTHON),python3) tools/test_gpu.py $(if $(ONLY),--only "$(ONLY)") $(if $(LOGS),--logs "$(LOGS)")
+	@$(or $(PYTHON),python3) tools/test_gpu.py $(if $(ONLY),--only "$(ONLY)") $(if $(LOGS),--logs "$(LOGS)") $(if $(COLD),--cold)
 endif
 
 gpu-packages:

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ARCHIVE = ROOT / "build" / "gpu-packages.tar.xz"
 PACKAGES = ("numba", "llvmlite", "cuda-core", "cuda-bindings", "cuda-pathfinder", "packaging",
-            "pytest", "pluggy", "iniconfig", "pygments", "hypothesis", "psutil")  # fmt: skip
+            "pytest", "pluggy", "iniconfig", "pygments", "hypothesis", "sortedcontainers", "psutil")  # fmt: skip
 COMPILERS = ("nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvrtc")
 PLATFORMS = ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_24_x86_64", "manylinux_2_27_x86_64",
              "manylinux_2_28_x86_64")  # fmt: skip

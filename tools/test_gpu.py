@@ -168,8 +168,8 @@ def show(row: Row, found: Found) -> None:
 # ---- what it needs ----
 
 
-def ready(folder: Path) -> dict[str, str]:
-    """The environment of the rows: packages, kernels that they share, which device."""
+def ready(folder: Path, cold: bool) -> dict[str, str]:
+    """The environment of the rows: packages, whether they share compiled kernels, which device."""
     environment = dict(os.environ)
     paths = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
     if ARCHIVE.exists() and not has_packages():
@@ -177,7 +177,8 @@ def ready(folder: Path) -> dict[str, str]:
             archive.extractall(folder / "packages", filter="data")
         paths.append(str(folder / "packages"))
     environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
-    environment.setdefault("ARBOOST_CACHE_DIR", str(folder / "kernels"))
+    if cold:
+        environment["ARBOOST_CACHE_DIR"] = ""
     environment["ARBOOST_TEST_DEVICE"] = "simulator" if SIMULATED else "cuda"
     return environment
 
@@ -217,6 +218,7 @@ def main() -> int:
         "--at-once", type=int, default=max(1, min(6, (os.cpu_count() or 1) // 2)), help="rows at a time"
     )
     parser.add_argument("--only", default="", help="rows whose names match this pattern")
+    parser.add_argument("--cold", action="store_true", help="every row compiles its kernels, none are kept")
     parser.add_argument("--logs", type=Path, help="a folder for what the rows say")
     options = parser.parse_args()
     if options.row:
@@ -226,7 +228,7 @@ def main() -> int:
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        environment = ready(folder)
+        environment = ready(folder, options.cold)
         asked = subprocess.run(
             [sys.executable, "-c", ASK], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )

@@ -24,7 +24,7 @@ GROWN = ("regression", "no missing values", "absolute error", "quantiles with we
          "ranking by draws", "rows", "columns of nodes", "an outlier", "wide codes", "monotone leaves",
          "sets of categories", "small sets", "leaves of categories", "smoothed and monotone",
          "rows in leaves, by weight", "rows in leaves, planes", "drawn, of many rows")  # fmt: skip
-SCORED = ("binary", "softmax", "sets")
+SCORED = ("binary", "sets")
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class Device:
         self.use()
         self.n_threads = _THREADS
         # the stream of all launches, by a name under which copies do not wait for their end
-        self._stream = 0 if SIMULATED else cuda.legacy_default_stream()
+        self._stream = cuda.legacy_default_stream()
         self.n_processors, per_processor = 2, _BLOCKS_PER_PROCESSOR
         if not SIMULATED:
             found = cuda.get_current_device()
@@ -99,12 +99,11 @@ class Device:
 
     def mark(self, event: Any) -> None:
         """Note with an event (`make_event`) what was launched so far."""
-        if event is not None:
-            event.record(self._stream)
+        event.record(self._stream)
 
     def make_event(self) -> Any:
         """What `mark` notes with; its `synchronize` waits for that, and for nothing that was launched later."""
-        return None if SIMULATED else cuda.event(timing=False)
+        return cuda.event(timing=False)
 
     def run(self, kernel: Any, *args: Any, stream: Any = 0, shape: tuple[int, int] | None = None) -> None:
         """Launch a kernel, on all of the device or `shape` (blocks, threads); copies of the same stream wait for it."""
@@ -122,8 +121,7 @@ class Device:
 
     def wait(self) -> None:
         """Until the device has done all that was asked of it."""
-        if not SIMULATED:
-            cuda.synchronize()
+        cuda.synchronize()
 
     def free_bytes(self) -> int:
         """Memory of the device that nobody has taken."""

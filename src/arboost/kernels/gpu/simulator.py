@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numba.np import numpy_support
 
+from arboost.kernels.gpu import late
 from arboost.kernels.gpu.races import Watch, Watched
 
 WARP = 32
@@ -113,10 +114,11 @@ def _rewritten(function: Callable) -> tuple[Callable, bool]:
 
 
 class Kernel(Part):
-    """What Python launches: `kernel[n_blocks, n_threads](*args)`."""
+    """What Python launches: `kernel[n_blocks, n_threads, stream](*args)`."""
 
     def __getitem__(self, shape: tuple) -> Callable:
-        return lambda *args: _Launch(int(shape[0]), int(shape[1])).run(self, args)
+        n_blocks, n_threads, stream = shape
+        return lambda *args: late.QUEUE.add(stream, lambda: _Launch(int(n_blocks), int(n_threads)).run(self, args))
 
 
 class _Lane:
@@ -334,8 +336,14 @@ class Module:
     shared, local, atomic = _Shared(), _Local(), _Atomic()
     cg = SimpleNamespace(this_grid=lambda: None)
 
+    stream, event, synchronize = late.Stream, staticmethod(lambda timing: late.Event()), late.QUEUE.finish
+
     def __init__(self, cuda: Any):
         self._cuda = cuda
+        late.delay_copies(type(cuda.device_array(1, np.uint8)))
+
+    def legacy_default_stream(self) -> late.Stream:
+        return late.DEFAULT
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cuda, name)
