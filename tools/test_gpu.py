@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHIVE = ROOT / "build" / "gpu-packages.tar.xz"
+TOOLKIT = Path("/usr/local/cuda")
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 METRICS = "evaluation sets and metrics"
 # What is asked of the parameters and the matrix of a case, in this order; "plain trees" is the rest.
@@ -39,6 +40,7 @@ FEATURES = {
     "samples of columns": lambda params, given: any(name.startswith("colsample") for name in params),
 }
 PLAIN = "plain trees"
+RUNNING: list[subprocess.Popen] = []
 # Tests that the rows above do already.
 ELSEWHERE = "not test_trees_of_a_device and not test_metrics_have_the_bits_of_the_cpu"
 NOTHING_RAN = 5  # pytest's exit status where all tests of a file are done elsewhere
@@ -120,16 +122,14 @@ def run_row(row: Row, limit: float, environment: dict[str, str], folder: Path) -
     log, started = folder / f"{row.name.replace(' ', '_')}.log", time.perf_counter()
     with log.open("w") as out:
         child = subprocess.Popen(
-            row.command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            row.command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT, process_group=0
         )
+        RUNNING.append(child)
         try:
             status: int | None = child.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-        finally:
-            if child.poll() is None:  # a kernel that never ends does not hear anything softer
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
+            end(child)
     seconds = time.perf_counter() - started
     results = read_log(log.read_text(errors="replace"))
     others = [f"{case}: {result}" for case, result in results.items() if result not in ("same", "skipped")]
@@ -139,6 +139,13 @@ def run_row(row: Row, limit: float, environment: dict[str, str], folder: Path) -
         others.append(f"exit status {status}: {log.read_text(errors='replace').strip()[-300:]}")
     n_same, n_skipped = (list(results.values()).count(word) for word in ("same", "skipped"))
     return Found(n_same, others, n_skipped, seconds)
+
+
+def end(child: subprocess.Popen) -> None:
+    """End a process and those that it has started: with a kernel that never ends it hears nothing softer."""
+    if child.poll() is None:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def read_log(text: str) -> dict[str, str]:
@@ -179,6 +186,8 @@ def ready(folder: Path, cold: bool) -> dict[str, str]:
     environment["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [environment.get("PYTHONPATH")])])
     if cold:
         environment["ARBOOST_CACHE_DIR"] = ""
+    if TOOLKIT.is_dir():  # where its compilers are, if no package has them
+        environment.setdefault("CUDA_HOME", str(TOOLKIT))
     environment["ARBOOST_TEST_DEVICE"] = "simulator" if SIMULATED else "cuda"
     return environment
 
@@ -225,7 +234,7 @@ def main() -> int:
         warnings.simplefilter("ignore")
         run_cases(options.row)
         return 0
-    end = time.monotonic() + options.seconds
+    stop = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         environment = ready(folder, options.cold)
@@ -239,21 +248,27 @@ def main() -> int:
         logs = options.logs or folder
         logs.mkdir(parents=True, exist_ok=True)
         print(f"{'feature':28} same bytes", flush=True)
-        return int(any(found.others for found in run_all(chosen, options, end, environment, logs)))
+        results = list(run_all(chosen, options, stop, environment, logs))
+        return int(any(found.others for found in results))
 
 
 def run_all(
-    chosen: list[Row], options: argparse.Namespace, end: float, environment: dict[str, str], logs: Path
+    chosen: list[Row], options: argparse.Namespace, stop: float, environment: dict[str, str], logs: Path
 ) -> Iterator[Found]:
-    """Some rows at a time, shown in their order."""
+    """Some rows at a time, shown in their order; what is left running when this is left is ended."""
 
     def run(row: Row) -> Found:
-        return run_row(row, min(options.limit, end - time.monotonic()), environment, logs)
+        return run_row(row, min(options.limit, stop - time.monotonic()), environment, logs)
 
-    with ThreadPoolExecutor(options.at_once) as pool:
+    pool = ThreadPoolExecutor(options.at_once)
+    try:
         for row, found in zip(chosen, pool.map(run, chosen), strict=True):
             show(row, found)
             yield found
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in RUNNING:
+            end(child)
 
 
 if __name__ == "__main__":

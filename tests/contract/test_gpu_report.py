@@ -1,5 +1,6 @@
 """The table of `make test-gpu`: no row stops the others, whatever becomes of it."""
 
+import argparse
 import importlib.util
 import json
 import os
@@ -55,6 +56,26 @@ def test_a_row_that_never_ends(tool, tmp_path):
     assert tool.run_row(tool.Row("a row", ["/no/such/program"]), 0.0, {}, tmp_path).others == [
         "not begun: no time left"
     ]
+
+
+def test_rows_go_on_after_one_that_fails(tool, tmp_path, capsys):
+    programs = "raise SystemExit(3)", said("a case", "same")
+    rows = [tool.Row(f"row {i}", [sys.executable, "-c", program]) for i, program in enumerate(programs)]
+    options = argparse.Namespace(at_once=1, limit=600)
+    found = list(tool.run_all(rows, options, time.monotonic() + 600, dict(os.environ), tmp_path))
+    assert [bool(one.others) for one in found] == [True, False]
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in shown[::2]] == [["row", "0", "no"], ["row", "1", "yes"]]
+    assert shown[1].strip().startswith("exit status 3")
+
+
+def test_what_is_left_running_is_ended(tool, tmp_path):
+    rows = [tool.Row("short", [sys.executable, "-c", said("a case", "same")]),
+            tool.Row("long", [sys.executable, "-c", "import time; time.sleep(3600)"])]  # fmt: skip
+    running = tool.run_all(rows, argparse.Namespace(at_once=2, limit=3600), time.monotonic() + 3600, {}, tmp_path)
+    next(running)
+    running.close()
+    assert all(child.poll() is not None for child in tool.RUNNING)
 
 
 def test_tests_that_a_log_names(tool):
