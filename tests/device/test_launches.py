@@ -47,6 +47,8 @@ PROGRAM = """if True:
     from arboost.kernels.gpu import device, grow, keeping, leaf_quantile, round
     keeping._capabilities = set  # nothing is kept
     here = SimpleNamespace(n_threads=512)
+    for kernel in (grow.grow, grow.grow_tree, leaf_quantile.solve_leaves, round.sum_rows, round.aft_gradient):
+        assert kernel.targetoptions["max_registers"] * here.n_threads <= 65536, "a processor's registers"
     array = lambda dtype, *shape: numba_cuda.device_array(shape, dtype)
     table, floats = array(np.int32, 9, 4), array(np.float32, 100)
     launch = device.Launch(
