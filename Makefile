@@ -4,7 +4,8 @@
 #   make soak          random combinations of parameters and data, checked   make soak SECONDS=1200 SEED=7
 #                      BOUNDS=1: with kernels that check every index, and so find what reads or writes beyond an array
 #   make bench         every benchmark, then the README's table  make bench QUICK=1  small sizes, to see that they run
-#   make test-gpu      tests/device on a CUDA device, with whatever Python has its libraries: make test-gpu PYTHON=python3
+#   make test-gpu      same bytes on a CUDA device? A table, feature by feature: make test-gpu PYTHON=python3
+#   make gpu-packages  what that needs, packed for a machine without a network: make gpu-packages FOR=3.12
 #   make test-gpu-code   what a device runs, compiled by NVIDIA's compilers without one (half a GB): nothing is fused
 #   make test-neighbours   tools that look for XGBoost, in .venv-neighbours; TORCH=1: those that need torch
 #   make docs          docs/parameters.md from the parameter table
@@ -27,7 +28,7 @@ FIND_PYTHON = for name in "$(PYTHON)" python3 python python3.13 python3.12 pytho
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && exit; \
   done; echo "no Python >= 3.11 found; name one: make PYTHON=/path/to/python3" >&2; exit 1
 
-.PHONY: demo test test-gpu test-gpu-code test-neighbours soak lint format bench docs site release clean
+.PHONY: demo test test-gpu gpu-packages test-gpu-code test-neighbours soak lint format bench docs site release clean
 .DELETE_ON_ERROR:
 
 demo: .venv/ready-$(EXTRA)
@@ -37,11 +38,19 @@ test: lint
 	$(RUN) -m pytest $(TESTS)
 
 # Not in .venv: a machine with a device has its own Python with what belongs to the device. Fails where there is no device.
+# With TESTS pytest runs some of tests/device, and no table is made.
 test-gpu:
-	@PYTHONPATH=src ARBOOST_TEST_DEVICE=cuda $(or $(PYTHON),python3) -m pytest $(or $(TESTS),tests/device)
+ifdef TESTS
+	@PYTHONPATH=src ARBOOST_TEST_DEVICE=cuda $(or $(PYTHON),python3) -m pytest $(TESTS)
+else
+	@$(or $(PYTHON),python3) tools/test_gpu.py $(if $(ONLY),--only "$(ONLY)") $(if $(LOGS),--logs "$(LOGS)") $(if $(COLD),--cold)
+endif
+
+gpu-packages:
+	@python="$$($(FIND_PYTHON))" && "$$python" tools/gpu_packages.py $(if $(FOR),--python $(FOR))
 
 test-gpu-code: .venv-gpu-code/ready
-	@NUMBA_ENABLE_CUDASIM=1 ARBOOST_TEST_DEVICE=simulator .venv-gpu-code/$(notdir $(BIN))/python -m pytest tests/device/test_compiles.py
+	@NUMBA_ENABLE_CUDASIM=1 ARBOOST_TEST_DEVICE=simulator .venv-gpu-code/$(notdir $(BIN))/python -m pytest $(addprefix tests/device/test_,compiles.py keeping.py launches.py)
 
 soak: .venv/ready-dev
 	@$(if $(BOUNDS),NUMBA_BOUNDSCHECK=1) $(RUN) tests/soak.py --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(if $(DRAW),--draw $(DRAW))

@@ -35,6 +35,7 @@ jit.shaped(binning.clear, 1, 64)
 
 # What no documentation promises and device code leans on -> who needs it, and for what.
 PARTS = {
+    "_compat:CUDA_CORE_GE_1_0": "device: what cuda-core calls a cooperative launch",
     "cudadrv.nvvm:compile_ir": "jit: the option that nothing is fused",
     "codegen:CUDACodeLibrary._ensure_cc": "keeping: machine code of one kind of device",
     "codegen:CUDACodeLibrary.get_cubin": "keeping: machine code of a kernel",
@@ -44,6 +45,7 @@ PARTS = {
     "core.sigutils:normalize_signature": "keeping: types of a signature",
     "dispatcher:_Kernel._prepare_args": "device: launches that are repeated",
     "dispatcher:_Kernel._rebuild": "keeping: a kernel of kept machine code",
+    "dispatcher:_Kernel.max_cooperative_grid_blocks": "device: blocks that wait for each other",
     "dispatcher:_Kernel.bind": "keeping: a kernel of kept machine code",
     "dispatcher:CUDADispatcher.add_overload": "keeping: kept kernels become known",
     "dispatcher:CUDADispatcher.typeof_pyval": "device: launches that are repeated",

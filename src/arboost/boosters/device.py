@@ -240,8 +240,7 @@ class DeviceTrainer(TreeTrainer):
 
     def _wait_for_jobs(self, jobs: list["_Job"], is_last: bool) -> list[KeptTree]:
         """The trees; where some need a plane each for gradients and hessians, all of them are grown anew."""
-        if self._fetched is not None:
-            self._fetched.synchronize()
+        self._fetched.synchronize()
         kept = [self._engine.fetched_tree(self._engine.slot(job.slot)) for job in jobs]
         if any(tree is None for tree in kept):
             if self._begun is not None:

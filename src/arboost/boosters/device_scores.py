@@ -168,7 +168,7 @@ class _Batch:
     def values(self) -> list[list[float | None]]:
         """The metrics, as soon as their sums are there."""
         self.is_read = True
-        if self._launches and self._arrived is not None:
+        if self._launches:
             self._arrived.synchronize()
         sums = iter(self._here if self._launches else ())
         return [

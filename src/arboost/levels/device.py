@@ -346,12 +346,12 @@ class DeviceEngine:
         """Let the device open the batch, and n_levels in all; returns what it would open next."""
         rules, packing = self._rules, self._gradients.packings[0]
         shift, parts, most_rows = self._layout(int(packing[0]), int(packing[2]))
-        self.device.run(
-            grow.grow, *self._page, self._gradients.planes, shift, parts, most_rows, self._rows, self._n_sampled < 0,
-            self._slot.nodes, self._lists, self._moved, self._slot.state, self._hist, self._best, self._allowed,
-            self._slot.reg,
-            rules.max_depth, rules.least_h, begins, n_levels, close_at, *self._slot.arguments, self._chosen,
-        )  # fmt: skip
+        self.device.prepare(
+            grow.grow, self.device.n_blocks, *self._page, self._gradients.planes, shift, parts, most_rows, self._rows,
+            self._n_sampled < 0, self._slot.nodes, self._lists, self._moved, self._slot.state, self._hist, self._best,
+            self._allowed, self._slot.reg, rules.max_depth, rules.least_h, begins, n_levels, close_at,
+            *self._slot.arguments, self._chosen,
+        )({})  # fmt: skip
         self._slot.fetch()
         self._note_counts()
         n = int(self._slot.host_state[arrays.BATCH])

@@ -43,7 +43,7 @@ class Device:
         self.use()
         self.n_threads = _THREADS
         # the stream of all launches, by a name under which copies do not wait for their end
-        self._stream = 0 if SIMULATED else cuda.legacy_default_stream()
+        self._stream = cuda.legacy_default_stream()
         self.n_processors, per_processor = 2, _BLOCKS_PER_PROCESSOR
         if not SIMULATED:
             found = cuda.get_current_device()
@@ -90,7 +90,7 @@ class Device:
 
     def pinned(self, shape: Any, dtype: Any) -> np.ndarray:
         """An array of the host that copies reach three times as fast."""
-        array: np.ndarray = np.zeros(shape, dtype) if SIMULATED else cuda.pinned_array(shape, dtype)
+        array: np.ndarray = cuda.pinned_array(shape, dtype)
         return array
 
     def copy_later(self, array: Any, to: np.ndarray) -> None:
@@ -99,12 +99,11 @@ class Device:
 
     def mark(self, event: Any) -> None:
         """Note with an event (`make_event`) what was launched so far."""
-        if event is not None:
-            event.record(self._stream)
+        event.record(self._stream)
 
     def make_event(self) -> Any:
         """What `mark` notes with; its `synchronize` waits for that, and for nothing that was launched later."""
-        return None if SIMULATED else cuda.event(timing=False)
+        return cuda.event(timing=False)
 
     def run(self, kernel: Any, *args: Any, stream: Any = 0, shape: tuple[int, int] | None = None) -> None:
         """Launch a kernel, on all of the device or `shape` (blocks, threads); copies of the same stream wait for it."""
@@ -112,7 +111,8 @@ class Device:
         shaped(kernel, n_blocks, n_threads, stream)(*args)
 
     def prepare(self, kernel: Any, n_blocks: int, *args: Any) -> "Launch":
-        """A launch that is repeated: arrays stay the same, numbers may change."""
+        """A launch that is repeated: arrays stay the same, numbers may change. Fewer blocks where they would wait for
+        each other and not all be at work."""
         return Launch(self, n_blocks, kernel, args)
 
     def blocks_of(self, n_rows: int) -> int:
@@ -121,8 +121,7 @@ class Device:
 
     def wait(self) -> None:
         """Until the device has done all that was asked of it."""
-        if not SIMULATED:
-            cuda.synchronize()
+        cuda.synchronize()
 
     def free_bytes(self) -> int:
         """Memory of the device that nobody has taken."""
@@ -142,6 +141,7 @@ class Launch:
         if SIMULATED:
             return
         from cuda.core import LaunchConfig, launch
+        from numba.cuda._compat import CUDA_CORE_GE_1_0
 
         signature = tuple(kernel.typeof_pyval(arg) for arg in args)
         compiled = kernel.overloads.get(signature) or kernel.compile(signature)
@@ -151,10 +151,11 @@ class Launch:
             self._places.append(len(flat))
             compiled._prepare_args(kind, value, 0, [], flat)
         self._flat = flat
+        if compiled.cooperative:  # blocks that wait for each other must all be at work
+            n_blocks = max(1, min(n_blocks, compiled.max_cooperative_grid_blocks(device.n_threads)))
         configured = shaped(kernel, n_blocks, device.n_threads)
-        shape = LaunchConfig(
-            grid=configured.griddim, block=configured.blockdim, shmem_size=0, is_cooperative=compiled.cooperative
-        )
+        together = {"is_cooperative" if CUDA_CORE_GE_1_0 else "cooperative_launch": compiled.cooperative}
+        shape = LaunchConfig(grid=configured.griddim, block=configured.blockdim, shmem_size=0, **together)
         entry = compiled._codelibrary.get_cufunc().kernel
         self._launch = functools.partial(launch, configured.stream, shape, entry)
 

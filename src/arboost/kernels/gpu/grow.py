@@ -56,12 +56,12 @@ def _grow_levels(
     group = histogram.words_of_group(parts)
     n_groups = 1 if parts == histogram.DIRECT else (n_words + group - 1) // group
     for step in range(n_levels + begins):
-        first_child = int32(state[NODES])
+        first_child = int32(0)
         if begins and step == 0:
-            first_child = int32(0)
             if in_first_warp:
                 plan.plan_root(nodes, lists, state, max_depth, least_h, n_groups, most_rows, bounds, reg, lane)
         else:
+            first_child = int32(state[NODES])
             n_batch = int32(state[BATCH])
             if n_batch == 0:
                 break

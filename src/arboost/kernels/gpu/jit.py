@@ -23,6 +23,7 @@ with warnings.catch_warnings():
 
 from arboost.kernels.gpu import keeping, simulator
 
+MOST_REGISTERS = 128  # of a thread: a block of 512 finds no more, and a kernel that asks for more is not launched
 _config: Any = numba.config
 SIMULATED = bool(_config.ENABLE_CUDASIM)
 cuda: Any = simulator.Module(_cuda) if SIMULATED else _cuda
@@ -32,6 +33,7 @@ def gpu_kernel(function: Callable, **options: Any) -> Any:
     """A function that Python launches on a device: compiled at its first launch."""
     if SIMULATED:
         return simulator.Kernel(function)
+    options = {"max_registers": MOST_REGISTERS} | options
     # as an argument of the same call: `cuda.jit(lto=False)(function)` forgets `lto`
     dispatcher = _cuda.jit(function, lto=False, **options)
     compile = functools.partial(_compile_unfused, dispatcher.compile)

@@ -35,21 +35,21 @@ def load_or_compile(dispatcher: Any, compile: Callable, signature: Any) -> Any:
         load_or_make(
             _file_name(dispatcher, arguments, cc),
             "device",
-            lambda packed: _link(packed, dispatcher, arguments, cc),
-            lambda: _pack(compile(signature), cc),
+            lambda packed: _link(packed, dispatcher, arguments),
+            lambda: _pack(compile(signature)),
         )
         return dispatcher.overloads[arguments]
 
 
-def _pack(kernel: Any, cc: tuple) -> bytes | None:
+def _pack(kernel: Any) -> bytes | None:
     """A compiled kernel as bytes; None where its code depends on how it is launched."""
     if kernel.launch_config_sensitive:
         return None
-    code = kernel._codelibrary.get_cubin(cc).code
+    code = kernel._codelibrary.get_cubin().code  # of the device that is used, which is there by now
     return pickle.dumps((code, kernel.entry_name, kernel.cooperative, kernel.shared_memory_carveout))
 
 
-def _link(packed: bytes, dispatcher: Any, arguments: tuple, cc: tuple) -> bool:
+def _link(packed: bytes, dispatcher: Any, arguments: tuple) -> bool:
     """Make what `_pack` made of a kernel known as what numba-cuda makes of compiling it for these types."""
     from cuda.core import ObjectCode
 
@@ -57,7 +57,8 @@ def _link(packed: bytes, dispatcher: Any, arguments: tuple, cc: tuple) -> bool:
     types, typing, codegen, own = (importlib.import_module(f"numba.cuda.{name}") for name in _NUMBA_CUDA)
     code, name, is_cooperative, carveout = pickle.loads(packed)
     library = codegen.CUDACodeLibrary(None, name, entry_name=name)
-    library._cubin_cache[cc] = ObjectCode.from_cubin(code)
+    # numba-cuda's own name for the kind of device: its capability, and a letter that newer ones have
+    library._cubin_cache[library._ensure_cc(None)] = ObjectCode.from_cubin(code)
     library._finalized, library.use_cooperative = True, is_cooperative
     kernel = own._Kernel._rebuild(
         cooperative=is_cooperative, name=name, signature=typing.signature(types.none, *arguments), codelibrary=library,

@@ -29,6 +29,7 @@ _reaches = formula(leaf_quantile.reaches)
 def _choose_by_rank(counts, found, node, step, alpha, lane):
     """Fix the next bits of a leaf's key by its rank; all lanes of a warp."""
     rank, own = found[node, RANK], int64(0)
+    cuda.syncwarp()  # one of the lanes will write it down anew
     for d in range(_OF_LANE * lane, _OF_LANE * (lane + 1)):
         own += counts[node, d, 0]
     upto = scan(own, lane)
@@ -51,6 +52,7 @@ def _choose_by_rank(counts, found, node, step, alpha, lane):
 def _choose_by_weight(counts, found, node, step, alpha, unit, lane):
     """Fix the next bits of the first key whose weight and that of all below reach the goal; all lanes of a warp."""
     below, total, own = found[node, BELOW], found[node, TOTAL], int64(0)
+    cuda.syncwarp()  # one of the lanes will write them down anew
     for d in range(_OF_LANE * lane, _OF_LANE * (lane + 1)):
         own += counts[node, d, 1]
     upto = scan(own, lane)

@@ -163,7 +163,8 @@ def plan_children(nodes, lists, moved, state, max_depth, least_h, n_groups, most
         n_free -= last_of(takes_upto)
         n_evals += last_of(evals_upto)
         n_builds += last_of(takes_upto)
-    for first in range(0, n_batch, WARP):  # now that all have taken theirs: what is given back is not zero
+    cuda.syncwarp()  # all have taken theirs, and have read the counters
+    for first in range(0, n_batch, WARP):  # what is given back is not zero
         b = first + lane
         buffer = int32(NO_BUFFER)
         if b < n_batch:

@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 from numba.np import numpy_support
 
+from arboost.kernels.gpu import late
+from arboost.kernels.gpu.races import Watch, Watched
+
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 RUBBISH = 0x5A
@@ -26,6 +29,9 @@ WAITS = (*WARP_WAITS, BLOCK_WAIT, GRID_WAIT)
 
 order = random.Random(0)
 """Draws who goes on; tests seed it."""
+
+watch: Watch | None = None
+"""Who is told of every access to an array, if somebody is: slower by half."""
 
 
 class SimulationError(RuntimeError):
@@ -108,18 +114,20 @@ def _rewritten(function: Callable) -> tuple[Callable, bool]:
 
 
 class Kernel(Part):
-    """What Python launches: `kernel[n_blocks, n_threads](*args)`."""
+    """What Python launches: `kernel[n_blocks, n_threads, stream](*args)`."""
 
     def __getitem__(self, shape: tuple) -> Callable:
-        return lambda *args: _Launch(int(shape[0]), int(shape[1])).run(self, args)
+        n_blocks, n_threads, stream = shape
+        return lambda *args: late.QUEUE.add(stream, lambda: _Launch(int(n_blocks), int(n_threads)).run(self, args))
 
 
 class _Lane:
     """One thread of a launch."""
 
     def __init__(self, launch: "_Launch", block: "_Block", t: int):
-        self.launch, self.block, self.t = launch, block, t
+        self.launch, self.block, self.t, self.warp = launch, block, t, t // WARP + block.number * launch.n_threads
         self.n_shared = 0  # shared arrays that it has asked for
+        self.n_met = 0  # how often its warp has met at `syncwarp`
         self.run: Iterator[tuple] = iter(())
         self.waits: tuple | None = None  # for what; None: it is done
         self.answer: Any = None
@@ -129,7 +137,8 @@ class _Block:
     """The threads that share memory."""
 
     def __init__(self, launch: "_Launch", number: int, n_threads: int):
-        self.number, self.shared = number, list[np.ndarray]()
+        self.number, self.shared = number, list[Any]()
+        self.n_met = 0  # how often its threads have met at a barrier
         lanes = [_Lane(launch, self, t) for t in range(n_threads)]
         self.warps = [lanes[first : first + WARP] for first in range(0, n_threads, WARP)]
 
@@ -147,8 +156,10 @@ class _Launch:
         global _lane
         if _lane is not None:
             raise SimulationError("a kernel launches no kernel")
-        inside = [_inside(arg) for arg in args]
+        inside = [_inside(arg, name) for arg, name in zip(args, kernel.py_func.__code__.co_varnames, strict=False)]
         form, waits = kernel.form, kernel.waits
+        if watch is not None:
+            watch.forget()
         try:
             with np.errstate(all="ignore"):
                 for warp in self._warps():
@@ -195,6 +206,8 @@ class _Launch:
             except StopIteration:
                 lane.waits = None
         waits = [lane.waits for lane in warp]
+        if watch is not None and len({_place_of(lane) for lane in warp if lane.waits is not None}) > 1:
+            raise SimulationError(f"lanes of a warp wait in different places: {waits}")
         if any(wait is not None and wait[0] in WARP_WAITS for wait in waits):
             _exchange(warp, waits)
 
@@ -203,12 +216,24 @@ def _may_run(lane: _Lane) -> bool:
     return lane.waits is not None and lane.waits[0] == "begins"
 
 
+def _place_of(lane: _Lane) -> tuple:
+    """Where a thread waits: lines of the functions that it is in."""
+    lines, run = [], lane.run
+    while run is not None:
+        lines.append(run.gi_frame.f_lineno)  # type: ignore[attr-defined]
+        run = run.gi_yieldfrom  # type: ignore[attr-defined]
+    return tuple(lines)
+
+
 def _open(warps: list[list[_Lane]], wait: str) -> None:
     """Let all threads go on if all that are not done have come to this barrier."""
     lanes = [lane for warp in warps for lane in warp if lane.waits is not None]
     if lanes and all(lane.waits is not None and lane.waits[0] == wait for lane in lanes):
         if wait == GRID_WAIT and len(lanes) < sum(len(warp) for warp in warps):
             raise SimulationError("some threads are done, and others wait for the whole grid")
+        lanes[0].block.n_met += 1
+        if wait == GRID_WAIT and watch is not None:
+            watch.forget()
         for lane in lanes:
             lane.waits = ("begins",)
 
@@ -228,17 +253,22 @@ def _exchange(warp: list[_Lane], waits: list[Any]) -> None:
             _, value, other = args
             source = {"shfl_sync": int(other) % WARP, "shfl_up_sync": here - int(other)}.get(kind, here + int(other))
             lane.answer = waits[source][2] if 0 <= source < WARP else value
+        lane.n_met += kind == "syncwarp"
         lane.waits = ("begins",)
 
 
-def _inside(arg: Any) -> Any:
+def _inside(arg: Any, name: str) -> Any:
     """An argument as device code sees it: fields of records are attributes."""
     if isinstance(arg, tuple):
-        return tuple(_inside(item) for item in arg)
+        return tuple(_inside(item, f"{name}[{i}]") for i, item in enumerate(arg))
     array = getattr(arg, "_ary", arg)
-    if isinstance(array, np.ndarray) and array.dtype.names:
-        return array.view(np.recarray)
-    return array if isinstance(array, np.ndarray) else _scalar(arg)
+    if not isinstance(array, np.ndarray):
+        return _scalar(arg)
+    return _watched(array.view(np.recarray) if array.dtype.names else array, name)
+
+
+def _watched(array: np.ndarray, name: str) -> Any:
+    return array if watch is None else Watched(watch, array, name)
 
 
 def _scalar(value: Any) -> Any:
@@ -253,6 +283,11 @@ def _scalar(value: Any) -> Any:
 _lane: Any = None
 
 
+def at_work() -> Any:
+    """The thread that runs."""
+    return _lane
+
+
 class _Shared:
     """`cuda.shared`: the n-th array that a thread asks for is the n-th of its block."""
 
@@ -260,7 +295,7 @@ class _Shared:
         shared, n = _lane.block.shared, _lane.n_shared
         _lane.n_shared += 1
         if n == len(shared):
-            shared.append(_rubbish(shape, numpy_support.as_dtype(dtype)))
+            shared.append(_watched(_rubbish(shape, numpy_support.as_dtype(dtype)), f"shared array {n}"))
         return shared[n]
 
 
@@ -274,14 +309,18 @@ class _Local:
 class _Atomic:
     """`cuda.atomic`: nobody else runs meanwhile."""
 
-    def add(self, array: np.ndarray, index: Any, value: Any) -> Any:
-        before = array[index]
-        array[index] = array.dtype.type(before + value)
-        return before
+    def add(self, array: Any, index: Any, value: Any) -> Any:
+        return self._change(array, index, lambda before: array.dtype.type(before + value))
 
-    def max(self, array: np.ndarray, index: Any, value: Any) -> Any:
+    def max(self, array: Any, index: Any, value: Any) -> Any:
+        return self._change(array, index, lambda before: max(before, value))
+
+    def _change(self, array: Any, index: Any, to: Callable) -> Any:
+        if isinstance(array, Watched):
+            array.note_change(index)
+            array = array.array
         before = array[index]
-        array[index] = max(before, value)
+        array[index] = to(before)
         return before
 
 
@@ -297,11 +336,20 @@ class Module:
     shared, local, atomic = _Shared(), _Local(), _Atomic()
     cg = SimpleNamespace(this_grid=lambda: None)
 
+    stream, event, synchronize = late.Stream, staticmethod(lambda timing: late.Event()), late.QUEUE.finish
+
     def __init__(self, cuda: Any):
         self._cuda = cuda
+        late.delay_copies(type(cuda.device_array(1, np.uint8)))
+
+    def legacy_default_stream(self) -> late.Stream:
+        return late.DEFAULT
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cuda, name)
+
+    def pinned_array(self, shape: Any, dtype: Any) -> np.ndarray:
+        return _rubbish(shape, dtype)
 
     def device_array(self, shape: Any, dtype: Any) -> Any:
         array = self._cuda.device_array(shape, dtype)

@@ -22,9 +22,9 @@ class Lane:
     """A pinned buffer of the host, and the stream in which its copies are."""
 
     def __init__(self, n_bytes: int):
-        self.stream: Any = 0 if SIMULATED else cuda.stream()
+        self.stream: Any = cuda.stream()
         self.n_bytes = n_bytes
-        self._buffer = np.zeros(n_bytes, np.uint8) if SIMULATED else cuda.pinned_array(n_bytes, np.uint8)
+        self._buffer = cuda.pinned_array(n_bytes, np.uint8)
 
     def array(self, shape: tuple[int, ...], dtype: Any, start: int = 0) -> np.ndarray:
         """A piece of the buffer."""
@@ -34,8 +34,7 @@ class Lane:
 
     def wait(self) -> None:
         """Until all that is in the stream is done."""
-        if not SIMULATED:
-            self.stream.synchronize()
+        self.stream.synchronize()
 
 
 class Staging:
