@@ -501,10 +501,10 @@ class XGBModel(BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """(n_features,) or (n_outputs, n_features) float32: weights of a linear model, which trees do not have."""
+        """(n_features,) or (n_outputs, n_features) float64: weights of a linear model, which trees do not have."""
         if not self._is_linear():
             raise AttributeError(f"Coefficients are not defined for Booster type {self.booster}")
-        weights = self._linear_weights()[:-1]
+        weights = self._linear_weights()[:-1].astype(np.float64)
         return weights[:, 0] if weights.shape[1] == 1 else weights.T
 
     def _is_linear(self) -> bool:
@@ -796,9 +796,10 @@ class XGBRanker(XGBModel):
         return super().apply(fitting.split_qid(X)[0], iteration_range)
 
     def score(self, X: Any, y: Any) -> float:
-        """The last metric on a data frame `X` with a column `qid`."""
+        """The last metric on a data frame `X` with a column `qid`; without one all rows are of one query."""
         booster = self.get_booster()
-        rows = fitting.with_groups(Rows(X, y))
+        X, qid = fitting.split_qid(X)
+        rows = Rows(X, y, qid=np.zeros(len(y), np.int64) if qid is None else qid)
         data = self._create_dmatrix(None, rows, None, keep_values=True)
         own = fitting.split_metrics(self.eval_metric)[1]
         last = 0 if self._is_linear() else self._rounds(None)[1]
