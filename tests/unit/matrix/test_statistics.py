@@ -8,6 +8,7 @@ import pytest
 
 import arboost as xgb
 from arboost.matrix.statistics import make_statistics, make_targets, permuted_rows
+from arboost.runtime import memory
 from arboost.runtime.context import Context
 
 TYPES = ["q", "c", "c"]
@@ -223,6 +224,15 @@ def test_onehot_and_partition_are_limits_of_xgboosts():
         ours = xgb.train({"cat_strategy": strategy}, data, 3)
         theirs = xgb.train({"max_cat_to_onehot": limit}, data, 3)
         np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
+
+
+def test_columns_that_do_not_fit_are_refused_first(monkeypatch):
+    """Data may lie on a disk, its statistics do not."""
+    _, _, data = make_data(n=4000)
+    model = xgb.train({"cat_strategy": "ordered_ts"}, data, 1)
+    monkeypatch.setattr(memory, "limit", 200_000)
+    with pytest.raises(xgb.core.XGBoostError, match=r"'ordered_ts' of 4000 rows in \d+ columns needs about .* memory"):
+        model.predict(make_data(n=4000)[2])
 
 
 def test_a_damaged_file_is_refused_by_the_field():
