@@ -18,6 +18,7 @@ from arboost import cards
 from arboost._sklearn_fit import Rows
 from arboost.assemble import assemble
 from arboost.booster import Booster
+from arboost.ensemble import schema
 from arboost.matrix.dmatrix import DMatrix
 from arboost.modelio import files
 from arboost.modelio.schema import SavedModel
@@ -114,7 +115,7 @@ class TreeEnsemble(BaseEstimator):
         booster = Booster({"n_jobs": self.n_jobs})
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         booster._from_saved(self._from_file(saved))
-        facts = json.loads(booster.attr(_ATTRIBUTE) or "{}")
+        facts = schema.read_facts(booster.attr(_ATTRIBUTE))
         name = type(self).__name__
         if facts.get("class") != name:
             other = facts.get("class")
@@ -221,8 +222,8 @@ class ClassLabels:
             raise XGBoostError(f"Class labels of type {type(values[0]).__name__} have no place in a file: use pickle.")
         return {"classes": values, "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str}
 
-    def _take_class_facts(self, facts: dict[str, Any]) -> None:
-        self._take_classes(np.array(facts["classes"], np.dtype(facts["dtype"])))
+    def _take_class_facts(self, facts: dict[str, Any], n_outputs: int) -> None:
+        self._take_classes(schema.read_labels(facts, n_outputs, schema.FACTS, "classes"))
 
 
 class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
@@ -242,7 +243,7 @@ class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         super()._take_facts(facts)
-        self._take_class_facts(facts)
+        self._take_class_facts(facts, self.get_booster()._learner.n_outputs)
 
 
 class TreeRegressor(RegressorMixin, TreeEnsemble):

@@ -456,7 +456,7 @@ class BoostedClassifier(ClassifierMixin, _Boosted):
 
     def _set_own_state(self, state: dict[str, Any], n_outputs: int) -> None:
         schema.check_temperature(state)
-        self.classes_ = schema.read_labels(state.get("classes"), n_outputs)
+        self.classes_ = schema.read_labels(state.get("classes"), n_outputs, f"{schema.PATH}.classes")
         self.temperature_ = float(state["temperature"])
 
 

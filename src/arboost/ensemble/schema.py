@@ -1,5 +1,8 @@
-"""The rules that the state of a ready estimator's file must obey; see `ensemble/saved.py`."""
+"""The rules of what files of estimators hold beside models: a ready estimator's state (`ensemble/saved.py`), and the
+facts of one model's estimator (`ensemble/base.py`).
+"""
 
+import json
 import math
 from typing import Any, NoReturn
 
@@ -9,12 +12,18 @@ from arboost.modelio import schema
 from arboost.runtime.memory import check_room
 
 PATH = "arboost_ensemble.state"
+FACTS = "learner.attributes.arboost_estimator"
 _TREND_COLUMNS = ("mean", "slope", "low", "high")
 
 
 def fail(field: str, problem: str) -> NoReturn:
     """Refuse a file, naming the field of the state."""
     schema.fail(f"{PATH}.{field}" if field else PATH, problem)
+
+
+def fail_fact(field: str, problem: str) -> NoReturn:
+    """Refuse a file, naming the fact."""
+    schema.fail(f"{FACTS}.{field}", problem)
 
 
 def check_state(state: Any, n_members: int) -> None:
@@ -51,27 +60,46 @@ def check_temperature(state: dict[str, Any]) -> None:
         fail("temperature", f"a positive number was expected, found {state.get('temperature')!r:.60}")
 
 
-def read_labels(saved: Any, n_outputs: int) -> np.ndarray:
-    """Class labels from `saved.pack_labels`: each once, and nothing that another type would have cut off."""
-    values: Any = saved.get("values") if isinstance(saved, dict) else None
+def read_facts(text: str | None) -> dict[str, Any]:
+    """The facts of a model's estimator, none if the file says nothing."""
+    try:
+        facts = json.loads(text or "{}")
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict):
+        schema.fail(FACTS, "an object in JSON was expected")
+    return facts
+
+
+def read_numbers(facts: dict[str, Any], field: str) -> np.ndarray:
+    """Numbers among the facts, (n,) float64."""
+    values: Any = facts.get(field)
+    if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
+        fail_fact(field, "a list of numbers was expected")
+    return np.array(values, np.float64)
+
+
+def read_labels(saved: Any, n_outputs: int, path: str, values_name: str = "values") -> np.ndarray:
+    """Class labels and their type: each once, and nothing that another type would have cut off."""
+    values: Any = saved.get(values_name) if isinstance(saved, dict) else None
     is_plain = isinstance(values, list) and all(isinstance(value, str | int | float | bool) for value in values)
     if not is_plain or not values or len(set(values)) != len(values):
-        fail("classes.values", "a list of different labels was expected")
-    if n_outputs != (len(values) if len(values) > 2 else 1):
-        fail("classes.values", f"{len(values)} labels of models of {n_outputs} outputs")
+        schema.fail(f"{path}.{values_name}", "a list of different labels was expected")
+    if len(values) > 2 if n_outputs == 1 else len(values) != n_outputs:
+        schema.fail(f"{path}.{values_name}", f"{len(values)} labels of models of {n_outputs} outputs")
     try:
         dtype = np.dtype(saved["dtype"]) if isinstance(saved.get("dtype"), str) else np.dtype("V1")
     except (SyntaxError, TypeError, ValueError):
         dtype = np.dtype("V1")
     if dtype.kind not in "biufUO":
-        fail("classes.dtype", f"no type of labels: {saved.get('dtype')!r:.60}")
+        schema.fail(f"{path}.dtype", f"no type of labels: {saved.get('dtype')!r:.60}")
     check_room(dtype.itemsize * len(values), f"{len(values)} labels of type {dtype}", "Is the file sound?")
     try:
         labels = np.array(values, dtype=dtype)
     except (OverflowError, ValueError):
-        fail("classes.dtype", f"type {dtype} does not hold these labels")
+        schema.fail(f"{path}.dtype", f"type {dtype} does not hold these labels")
     if labels.tolist() != values:
-        fail("classes.dtype", f"type {dtype} does not hold these labels")
+        schema.fail(f"{path}.dtype", f"type {dtype} does not hold these labels")
     return labels
 
 
