@@ -25,6 +25,7 @@ from arboost.booster import Booster
 from arboost.callback import EvalsLog, TrainingCallback
 from arboost.config import config_context
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.modelio.schema import read_object
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
@@ -359,7 +360,8 @@ class XGBModel(BaseEstimator):
         """Load a model of ours or XGBoost's from a path or a buffer."""
         booster = Booster({"n_jobs": self.n_jobs})
         booster.load_model(fname)
-        saved = json.loads(booster.attr(_META_ATTRIBUTE) or "{}").get("_estimator_type")
+        path = f"learner.attributes.{_META_ATTRIBUTE}"
+        saved = read_object(booster.attr(_META_ATTRIBUTE), path).get("_estimator_type")
         if saved is not None and saved != self._get_type():
             raise TypeError(f"Loading an estimator with different type. Expecting: {self._get_type()}, got: {saved}")
         booster.set_attr(**{_META_ATTRIBUTE: None})

@@ -21,7 +21,7 @@ from arboost.booster import Booster
 from arboost.ensemble import schema
 from arboost.matrix.dmatrix import DMatrix
 from arboost.modelio import files
-from arboost.modelio.schema import SavedModel
+from arboost.modelio.schema import SavedModel, read_object
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
@@ -115,7 +115,7 @@ class TreeEnsemble(BaseEstimator):
         booster = Booster({"n_jobs": self.n_jobs})
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         booster._from_saved(self._from_file(saved))
-        facts = schema.read_facts(booster.attr(_ATTRIBUTE))
+        facts = read_object(booster.attr(_ATTRIBUTE), schema.FACTS)
         name = type(self).__name__
         if facts.get("class") != name:
             other = facts.get("class")

@@ -2,7 +2,6 @@
 facts of one model's estimator (`ensemble/base.py`).
 """
 
-import json
 import math
 from typing import Any, NoReturn
 
@@ -58,17 +57,6 @@ def check_temperature(state: dict[str, Any]) -> None:
     """What a classifier keeps besides its labels."""
     if not _is_number(state.get("temperature")) or state["temperature"] <= 0:
         fail("temperature", f"a positive number was expected, found {state.get('temperature')!r:.60}")
-
-
-def read_facts(text: str | None) -> dict[str, Any]:
-    """The facts of a model's estimator, none if the file says nothing."""
-    try:
-        facts = json.loads(text or "{}")
-    except ValueError:
-        facts = None
-    if not isinstance(facts, dict):
-        schema.fail(FACTS, "an object in JSON was expected")
-    return facts
 
 
 def read_numbers(facts: dict[str, Any], field: str) -> np.ndarray:

@@ -5,6 +5,7 @@ loading. `check_model` states every invariant once; it runs on what is read and 
 write is a file that we read. Messages name the field as it is called in the file. No JSON or bytes here.
 """
 
+import json
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -28,6 +29,17 @@ PARAM_PATH = "learner.learner_model_param"
 def fail(path: str, problem: str) -> NoReturn:
     """Refuse a model file, naming the field."""
     raise ModelFileError(f"{path[:200]}: {problem}" if path else problem)
+
+
+def read_object(text: str | None, path: str) -> dict[str, Any]:
+    """An object that stands as text in an attribute of a file; empty if there is no such attribute."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        fail(path, "an object in JSON was expected")
+    return found
 
 
 @dataclass
