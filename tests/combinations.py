@@ -4,11 +4,15 @@ A draw is made from one integer, so that a failure can be had again; `combinatio
 Most draws are small: faults of combinations do not need many rows, and small data is where sizes are odd.
 """
 
+import tempfile
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+import arboost
+from page_sources import Parts
 
 KINDS = ("dense", "missing", "integers", "csr", "one-hot", "one-hot csr", "categories", "mixed", "odd", "wide csr")
 TREE_OBJECTIVES = (
@@ -17,10 +21,12 @@ TREE_OBJECTIVES = (
     "binary:logitraw", "binary:hinge", "count:poisson", "reg:gamma", "reg:tweedie", "multi:softmax", "multi:softprob",
     "rank:ndcg", "rank:pairwise", "rank:map", "survival:cox", "survival:aft", "several targets", "several labels",
 )  # fmt: skip
+_NO_SUM = ("reg:absoluteerror", "reg:quantileerror")  # whose leaves are solved
 _CUSTOM = ("reg:squarederror", "binary:logistic", "multi:softprob", "multi:softmax")
 OURS_ALONE = frozenset(
     {"sketch_eps", "sketch_proposal", "enable_bundle", "expectile_alpha", "top_rate", "other_rate", "min_data_in_leaf",
-     "extra_trees", "path_smooth", "linear_leaves", "linear_lambda", "split_outputs"}
+     "extra_trees", "path_smooth", "linear_leaves", "linear_lambda", "split_outputs", "cat_strategy",
+     "permutation_count", "max_cat_combination", "boosting_type"}
 )  # fmt: skip
 CHOICES = ("min_data_in_leaf", "extra_trees", "path_smooth")  # which are there for bins alone
 
@@ -40,6 +46,7 @@ class Draw:
     more_params: dict[str, Any] = field(default_factory=dict)  # with these instead
     process_type: str = "default"  # "update": the first round is refreshed afterwards
     is_quantile: bool = False
+    is_paged: bool = False  # a quantile matrix of ours lies on disk
     is_custom: bool = False  # gradients come from a function of the user's
     notes: set[str] = field(default_factory=set)  # what besides parameters is special about it, in words of messages
 
@@ -48,7 +55,7 @@ class Draw:
         return self.X.shape[0]
 
     def __str__(self) -> str:
-        matrix = "QuantileDMatrix" if self.is_quantile else "DMatrix"
+        matrix = "ExtMemQuantileDMatrix" if self.is_paged else "QuantileDMatrix" if self.is_quantile else "DMatrix"
         rounds = f"{self.n_rounds}+{self.n_more_rounds} rounds" + (" of a custom objective" if self.is_custom else "")
         return (
             f"draw {self.seed}: {self.kind} {matrix} {self.X.shape[0]}x{self.X.shape[1]}, {rounds}, "
@@ -69,9 +76,23 @@ class Draw:
             X = X[rows]
             by_row = ("label", "weight", "base_margin", "label_lower_bound", "label_upper_bound")
             meta = {name: value[rows] if name in by_row else value for name, value in meta.items()}
+        if self.is_paged and not plain and rows is None and library is arboost:
+            return self._make_pages()
         if self.is_quantile and not plain:
             return library.QuantileDMatrix(X, max_bin=self.params.get("max_bin", 256), nthread=1, **meta)
         return library.DMatrix(X, nthread=1, **meta)
+
+    def _make_pages(self) -> Any:
+        """The data on pages of a disk, from batches that do not end where pages do."""
+        edges = np.unique(np.linspace(0, self.n_rows, 4, dtype=int))
+        parts = Parts(
+            self.X,
+            self.meta,
+            edges.tolist(),
+            cache_prefix=tempfile.gettempdir(),
+            min_cache_page_bytes=100 * self.X.shape[1],
+        )
+        return arboost.ExtMemQuantileDMatrix(parts, max_bin=self.params.get("max_bin", 256), nthread=1)
 
     def make_reference(self, library: Any, data: Any) -> Any:
         """The held-out rows as they are evaluated in training: with the bins of the training data where it has bins."""
@@ -154,6 +175,7 @@ def draw(seed: int, largest: int = 20_000) -> Draw:
         n_more_rounds=int(d.rng.integers(1, 4)) if d.chance(0.2) else 0,
         process_type="update" if booster != "gblinear" and d.chance(0.05) else "default",
         is_quantile=is_quantile,
+        is_paged=is_quantile and "group" not in meta and d.chance(0.4),
         notes=notes | ({"categor"} if kind in ("categories", "mixed") else set()),
     )  # fmt: skip
     drawn.is_custom = params["objective"] in _CUSTOM and d.chance(0.15)
@@ -172,7 +194,7 @@ def _make_linear(d: _Drawer, drawn: Draw) -> None:
         if d.chance(0.8):
             params.pop("monotone_constraints", None)
             params.pop("multi_strategy", None)
-            drawn.is_quantile, drawn.process_type = False, "default"
+            drawn.is_quantile, drawn.is_paged, drawn.process_type = False, False, "default"
 
 
 def _other_growth(d: _Drawer, drawn: Draw) -> dict[str, Any]:
@@ -200,7 +222,7 @@ def redraw_growth(base: Draw, seed: int) -> Draw:
     params = {**kept, "booster": booster, "seed": int(d.rng.integers(1000)), **growth}
     return Draw(
         seed, base.kind, params, base.X, base.meta, base.held_out, n_rounds=int(d.rng.integers(2, 6)),
-        is_quantile=base.is_quantile, notes=base.notes,
+        is_quantile=base.is_quantile, is_paged=base.is_paged, notes=base.notes,
     )  # fmt: skip
 
 
@@ -387,6 +409,10 @@ def _growth(d: _Drawer, n_features: int, meta: dict[str, Any]) -> dict[str, Any]
         p["interaction_constraints"] = str(sets)
     if "c" in meta.get("feature_types", ()):
         p |= d.maybe(0.5, "max_cat_to_onehot", 1, 4, 100) | d.maybe(0.3, "max_cat_threshold", 1, 4, 64)
+        p |= d.maybe(0.3, "cat_strategy", "onehot", "partition", "ordered_ts", "ordered_ts")
+    p |= d.maybe(0.06, "boosting_type", "ordered")
+    if "boosting_type" in p or p.get("cat_strategy") == "ordered_ts":
+        p |= d.maybe(0.5, "permutation_count", 1, 2, 4) | d.maybe(0.3, "max_cat_combination", 1, 2)
     return p
 
 
@@ -436,6 +462,11 @@ def _avoid_refusals(params: dict[str, Any], is_quantile: bool, is_categorical: b
         params.pop("extra_trees", None)
     if is_categorical and params.get("sketch_proposal") == "local":
         params["sketch_proposal"] = "global"
+    if is_quantile and params.get("cat_strategy") == "ordered_ts":
+        del params["cat_strategy"]
+    adds_alike = wants_vectors or booster == "dart" or "num_parallel_tree" in params
+    if adds_alike or params["objective"] in _NO_SUM or params["objective"].startswith(("rank:", "survival:")):
+        params.pop("boosting_type", None)
 
 
 def _dropout(d: _Drawer) -> dict[str, Any]:

@@ -397,7 +397,9 @@ class Booster:
             raise XGBoostError(
                 f"{what} must have the same length as the number of features, expected {n_features}, got {len(values)}"
             )
-        return None if values is None else list(values)
+        if values is not None and not all(isinstance(value, str) for value in values):
+            raise TypeError(f"{what} must be strings, got {values!r}")
+        return None if values is None else [str(value) for value in values]
 
     def num_features(self) -> int:
         """Number of features the model was trained on."""

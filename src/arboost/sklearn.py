@@ -25,6 +25,7 @@ from arboost.booster import Booster
 from arboost.callback import EvalsLog, TrainingCallback
 from arboost.config import config_context
 from arboost.matrix.dmatrix import DMatrix, QuantileDMatrix
+from arboost.modelio.schema import read_object
 from arboost.runtime import settings
 from arboost.runtime.arguments import positional_with_warning, whole_number
 from arboost.runtime.errors import XGBoostError
@@ -353,7 +354,8 @@ class XGBModel(fitting.BoosterFeatures, BaseEstimator):
         """Load a model of ours or XGBoost's from a path or a buffer."""
         booster = Booster({"n_jobs": self.n_jobs})
         booster.load_model(fname)
-        saved = json.loads(booster.attr(_META_ATTRIBUTE) or "{}").get("_estimator_type")
+        path = f"learner.attributes.{_META_ATTRIBUTE}"
+        saved = read_object(booster.attr(_META_ATTRIBUTE), path).get("_estimator_type")
         if saved is not None and saved != self._get_type():
             raise TypeError(f"Loading an estimator with different type. Expecting: {self._get_type()}, got: {saved}")
         booster.set_attr(**{_META_ATTRIBUTE: None})
@@ -479,10 +481,10 @@ class XGBModel(fitting.BoosterFeatures, BaseEstimator):
 
     @property
     def coef_(self) -> np.ndarray:
-        """(n_features,) or (n_outputs, n_features) float32: weights of a linear model, which trees do not have."""
+        """(n_features,) or (n_outputs, n_features) float64: weights of a linear model, which trees do not have."""
         if not self._is_linear():
             raise AttributeError(f"Coefficients are not defined for Booster type {self.booster}")
-        weights = self._linear_weights()[:-1]
+        weights = self._linear_weights()[:-1].astype(np.float64)
         return weights[:, 0] if weights.shape[1] == 1 else weights.T
 
     def _is_linear(self) -> bool:
@@ -774,9 +776,10 @@ class XGBRanker(XGBModel):
         return super().apply(fitting.split_qid(X)[0], iteration_range)
 
     def score(self, X: Any, y: Any) -> float:
-        """The last metric on a data frame `X` with a column `qid`."""
+        """The last metric on a data frame `X` with a column `qid`; without one all rows are of one query."""
         booster = self.get_booster()
-        rows = fitting.with_groups(Rows(X, y))
+        X, qid = fitting.split_qid(X)
+        rows = Rows(X, y, qid=np.zeros(len(y), np.int64) if qid is None else qid)
         data = self._create_dmatrix(None, rows, None, keep_values=True)
         own = fitting.split_metrics(self.eval_metric)[1]
         last = 0 if self._is_linear() else self._rounds(None)[1]

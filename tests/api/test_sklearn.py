@@ -680,6 +680,14 @@ def test_files(data, tmp_path):
     assert classifier.objective == "multi:softprob"
 
 
+@pytest.mark.parametrize("note", ["[]", "{", "7"])
+def test_a_file_with_a_damaged_note_of_its_estimator(note, data):
+    booster = small(XGBRegressor).fit(data[0], data[1]).get_booster()
+    booster.set_attr(scikit_learn=note)
+    with pytest.raises(arboost.core.XGBoostError, match=r"attributes\.scikit_learn: an object in JSON was expected"):
+        XGBRegressor().load_model(booster.save_raw())
+
+
 def test_a_failed_load_leaves_the_model(data, tmp_path):
     X, y, labels, _ = data
     small(XGBClassifier).fit(X, labels).save_model(tmp_path / "other.ubj")

@@ -4,6 +4,7 @@ A model that loads must satisfy every invariant, be walkable in as many steps as
 again to the same bytes. Any other exception, a NumPy warning or an endless loop fails the test.
 """
 
+import contextlib
 import copy
 import random
 import struct
@@ -19,11 +20,12 @@ from arboost.modelio.dump import dump_tree
 from arboost.modelio.files import load_bytes, save_bytes
 from arboost.modelio.json_model import from_dict
 from arboost.modelio.schema import SavedModel, check_model
+from arboost.modelio.statistics import unpack_statistics
 from arboost.runtime.errors import ModelFileError
 from naive_modelio import find_leaf, gbtree_cases, other_cases
 
 NAMES = ["regression", "forest", "categorical_sets", "frame", "early_stopped", "pruned", "unbiased_rank", "vector_leaf"]
-NAMES += ["linear_leaves"]
+NAMES += ["linear_leaves", "statistics"]
 NUMBERS = [0, 1, -1, 2, 127, 128, 255, 2**15, 2**24, 2**31 - 1, 2**31, -(2**31), 2**63, 10**30, 0.5, -0.0, 1e300]
 NUMBERS += [float("nan"), float("inf"), -float("inf")]
 VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {}, [[]], {"a": 1}, ["a"], "\ud800"]
@@ -31,17 +33,24 @@ VALUES = [None, True, False, "", "x", "3", "-1", "9" * 30, "[1E0]", "NaN", [], {
 
 def first_rounds(name: str, format: str) -> bytes:
     """A small file: the first round of a model."""
-    if name == "linear_leaves":
-        return linear_model(format)
+    if name in ("linear_leaves", "statistics"):
+        return own_model(name, format)
     case = other_cases()[name] if name == "vector_leaf" else gbtree_cases()[name]
     return bytes(case.booster[:1].save_raw(format))
 
 
-def linear_model(format: str) -> bytes:
+def own_model(name: str, format: str) -> bytes:
     """A file of ours that XGBoost has no counterpart of."""
     X = np.random.default_rng(3).normal(size=(200, 3)).astype(np.float32)
     params = {"linear_leaves": True, "linear_lambda": 0, "max_depth": 2, "nthread": 1}
-    return bytes(arboost.train(params, arboost.DMatrix(X, np.sin(2 * X[:, 0])), 1).save_raw(format))
+    data = arboost.DMatrix(X, np.sin(2 * X[:, 0]))
+    if name == "statistics":
+        pandas = pytest.importorskip("pandas")
+        codes = np.arange(200) % 7
+        frame = pandas.DataFrame({"x": X[:, 0], "c": pandas.Categorical([f"c{code}" for code in codes])})
+        data = arboost.DMatrix(frame, np.sin(codes), enable_categorical=True)
+        params = {"cat_strategy": "ordered_ts", "max_depth": 2, "nthread": 1}
+    return bytes(arboost.train(params, data, 1).save_raw(format))
 
 
 def check_sound(model: SavedModel) -> None:
@@ -58,6 +67,9 @@ def check_sound(model: SavedModel) -> None:
     for format in ("json", "ubj"):
         data = save_bytes(model, format)
         assert save_bytes(load_bytes(data), format) == data
+    if model.statistics is not None:
+        with contextlib.suppress(ModelFileError):  # a Booster knows how many of them it can use
+            unpack_statistics(model.statistics)
 
 
 def try_file(data: bytes) -> bool:

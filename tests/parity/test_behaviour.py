@@ -145,6 +145,15 @@ def test_names_of_another_length(what):
     setattr(model, what, None if what == "feature_types" else list("abcd"))
 
 
+def test_names_of_a_model_are_strings():
+    for library, array in ((xgboost, list("abcd")), (arboost, np.array(list("abcd")))):
+        model = library.train({}, library.DMatrix(X, Y), 1)
+        with pytest.raises(TypeError):
+            model.feature_names = [1, 2, 3, 4]
+        model.feature_names = array
+        assert [type(name) for name in model.feature_names] == [str] * 4
+
+
 @pytest.mark.parametrize("name", ["model", "model.deprecated", "model.bin"])
 def test_an_unknown_suffix_saves_ubjson_and_says_so(models, name, tmp_path):
     for library, model in zip(LIBRARIES, models, strict=True):

@@ -115,6 +115,19 @@ def test_paths_keep_to_their_sets():
         walk(tree, 0, set())
 
 
+@pytest.mark.parametrize("value", [[], (), "[]", [[]], "[[]]", "", " "])
+def test_no_sets(value):
+    """No set: every feature goes alone. No text: no constraint (of a blank XGBoost cannot make sense)."""
+    X, y = make_data(500, 0.0)
+    ours, theirs = (
+        library.train({"interaction_constraints": given, "max_depth": 3}, library.DMatrix(X, y), 2)
+        for library, given in ((arboost, value), (xgboost, value.strip() if isinstance(value, str) else value))
+    )
+    np.testing.assert_allclose(
+        ours.predict(arboost.DMatrix(X)), theirs.predict(xgboost.DMatrix(X)), rtol=1e-4, atol=1e-4
+    )
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -126,6 +139,8 @@ def test_paths_keep_to_their_sets():
         ({"interaction_constraints": [["nobody"]]}, "not a subset"),
         ({"interaction_constraints": "[[0, 1"}, "interaction_constraints"),
         ({"interaction_constraints": [0, 1]}, "list of lists"),
+        ({"interaction_constraints": "()"}, "interaction_constraints"),
+        ({"interaction_constraints": "7"}, "list of lists"),
     ],
 )
 def test_impossible_constraints(params, message):

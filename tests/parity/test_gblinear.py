@@ -118,6 +118,7 @@ def test_estimators(params):
     # theirs come from six printed digits, and of several classes are feature by feature where classes should be
     coefficients = own.coef_.T.reshape(own.coef_.shape)
     np.testing.assert_allclose(coefficients, peer.coef_, rtol=1e-5, atol=1e-5)
+    assert own.coef_.dtype == peer.coef_.dtype
     np.testing.assert_allclose(own.intercept_, peer.intercept_, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(own.feature_importances_, peer.feature_importances_, rtol=2e-3)
 

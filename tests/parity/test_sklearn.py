@@ -97,6 +97,18 @@ def test_several_labels():
     np.testing.assert_array_equal(mine.classes_, theirs.classes_)
 
 
+@pytest.mark.parametrize("has_qid", [True, False])
+def test_score_of_a_ranker(has_qid):
+    """Without a column of query ids all rows are of one query."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :5].round(1)
+    qid = np.arange(len(y)) // 40
+    shown = X.assign(qid=qid) if has_qid else X
+    scores = [model.fit(X, y, qid=qid).score(shown, y) for model in both("XGBRanker")]
+    assert scores[0] == pytest.approx(scores[1], abs=0.01)
+    assert has_qid or scores[0] != pytest.approx(both("XGBRanker")[0].fit(X, y, qid=qid).score(X.assign(qid=qid), y))
+
+
 @pytest.mark.parametrize("direction", ["ours to XGBoost", "XGBoost's to us"])
 @pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
 @pytest.mark.parametrize("ending", ["json", "ubj"])

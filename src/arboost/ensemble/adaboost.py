@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing  # type: ignore[import-untyped]
 
 from arboost import _sklearn_fit as fitting
 from arboost.booster import Booster
+from arboost.ensemble import schema
 from arboost.ensemble.base import (
     TreeClassifier,
     TreeEnsemble,
@@ -156,7 +157,8 @@ class _AdaBoost(TreeEnsemble):
         return {"weights": self.estimator_weights_.tolist(), "errors": self.estimator_errors_.tolist()}
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
-        self.estimator_weights_, self.estimator_errors_ = np.array(facts["weights"]), np.array(facts["errors"])
+        self.estimator_weights_ = schema.read_numbers(facts, "weights")
+        self.estimator_errors_ = schema.read_numbers(facts, "errors")
 
 
 class AdaBoostClassifier(TreeClassifier, _AdaBoost):

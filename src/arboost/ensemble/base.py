@@ -19,9 +19,10 @@ from arboost import cards
 from arboost._sklearn_fit import Rows
 from arboost.assemble import assemble
 from arboost.booster import Booster
+from arboost.ensemble import schema
 from arboost.matrix.dmatrix import DMatrix
 from arboost.modelio import files
-from arboost.modelio.schema import SavedModel
+from arboost.modelio.schema import SavedModel, read_object
 from arboost.runtime.context import Context, resolve_threads
 from arboost.runtime.errors import XGBoostError
 from arboost.tree.model import Tree
@@ -109,7 +110,7 @@ class TreeEnsemble(fitting.BoosterFeatures, BaseEstimator):
         booster = Booster({"n_jobs": self.n_jobs})
         saved = files.load_bytes(fname) if isinstance(fname, bytes | bytearray) else files.load_path(fname)
         booster._from_saved(self._from_file(saved))
-        facts = json.loads(booster.attr(_ATTRIBUTE) or "{}")
+        facts = read_object(booster.attr(_ATTRIBUTE), schema.FACTS)
         name = type(self).__name__
         if facts.get("class") != name:
             other = facts.get("class")
@@ -215,7 +216,8 @@ class TreeClassifier(ClassLabels, ClassifierMixin, TreeEnsemble):
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
         super()._take_facts(facts)
-        self._take_classes(np.array(facts["classes"], np.dtype(facts["dtype"])))
+        n_outputs = self.get_booster()._learner.n_outputs
+        self._take_classes(schema.read_labels(facts, n_outputs, schema.FACTS, "classes"))
 
 
 class TreeRegressor(RegressorMixin, TreeEnsemble):

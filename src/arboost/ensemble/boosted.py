@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 from arboost import _sklearn_fit as fitting
 from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
-from arboost.ensemble import saved
+from arboost.ensemble import saved, schema
 from arboost.ensemble.audition import Clock, Contender, Part, Race, is_better
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
 from arboost.ensemble.recipes import (
@@ -323,18 +323,18 @@ class _Boosted(BaseEstimator):
         members, state = saved.load_members(fname, self.n_jobs)
         if state["estimator"] != type(self).__name__:
             raise TypeError(f"Loading an estimator with different type: the file holds a {state['estimator']}.")
+        self._set_own_state(state, members[0]._learner.n_outputs)
         self.members_ = members
         self.trends_ = [None if trend is None else Trend.from_json(trend) for trend in state["trends"]]
         self.choices_ = state["choices"]
         self.n_features_in_ = state["n_features_in"]
         if state["has_names"]:
             self.feature_names_in_ = np.array(members[0].feature_names, dtype=object)
-        self._set_own_state(state)
 
     def _own_state(self) -> dict[str, Any]:
         raise NotImplementedError  # classifier and regressor keep different things in their files
 
-    def _set_own_state(self, state: dict[str, Any]) -> None:
+    def _set_own_state(self, state: dict[str, Any], n_outputs: int) -> None:
         raise NotImplementedError  # see `_own_state`
 
 
@@ -406,8 +406,9 @@ class BoostedRegressor(RegressorMixin, _Boosted):
     def _own_state(self) -> dict[str, Any]:
         return {"residuals": self._residuals.tolist(), "n_heldout": self._n_heldout}
 
-    def _set_own_state(self, state: dict[str, Any]) -> None:
-        self._residuals, self._n_heldout = np.array(state["residuals"], np.float64), int(state["n_heldout"])
+    def _set_own_state(self, state: dict[str, Any], n_outputs: int) -> None:
+        schema.check_residuals(state, n_outputs)
+        self._residuals, self._n_heldout = np.array(state["residuals"], np.float64), state["n_heldout"]
 
 
 class BoostedClassifier(ClassifierMixin, _Boosted):
@@ -455,8 +456,10 @@ class BoostedClassifier(ClassifierMixin, _Boosted):
     def _own_state(self) -> dict[str, Any]:
         return {"temperature": self.temperature_, "classes": saved.pack_labels(self.classes_)}
 
-    def _set_own_state(self, state: dict[str, Any]) -> None:
-        self.temperature_, self.classes_ = float(state["temperature"]), saved.unpack_labels(state["classes"])
+    def _set_own_state(self, state: dict[str, Any], n_outputs: int) -> None:
+        schema.check_temperature(state)
+        self.classes_ = schema.read_labels(state.get("classes"), n_outputs, f"{schema.PATH}.classes")
+        self.temperature_ = float(state["temperature"])
 
 
 def _with_margin(data: DMatrix, trend: Trend) -> DMatrix:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.special
 
 from arboost import _sklearn_fit as fitting
+from arboost.ensemble import schema
 from arboost.ensemble.base import (
     TreeClassifier,
     TreeEnsemble,
@@ -167,8 +168,10 @@ class _GradientBoosting(TreeEnsemble):
         return {"loss": self.loss, "init": self.init_.tolist(), "train_score": self.train_score_.tolist()}
 
     def _take_facts(self, facts: dict[str, Any]) -> None:
-        self.loss, self.init_ = facts["loss"], np.array(facts["init"])
-        self.train_score_ = np.array(facts["train_score"])
+        if not isinstance(facts.get("loss"), str):
+            schema.fail_fact("loss", "the name of a loss was expected")
+        self.loss, self.init_ = facts["loss"], schema.read_numbers(facts, "init")
+        self.train_score_ = schema.read_numbers(facts, "train_score")
         self.n_estimators_ = self.get_booster().num_boosted_rounds()
 
 

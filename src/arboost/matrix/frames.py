@@ -279,7 +279,7 @@ def read_frame(data: Any, missing: float = np.nan) -> RawData:
         )
     raw: RawData
     dtypes = {column.dtype for column in columns}
-    if n_rows * len(columns) <= CHUNK_VALUES and len(dtypes) == 1 and None not in dtypes and _is_pandas(data):
+    if n_rows * len(columns) <= CHUNK_VALUES and len(dtypes) == 1 and None not in dtypes and hasattr(data, "to_numpy"):
         raw = DenseData(data.to_numpy().reshape(n_rows, len(columns)), missing)  # one step, for few rows
         raw.is_frame = True
     else:
@@ -296,8 +296,9 @@ def frame_to_array(data: Any, name: str) -> np.ndarray:
 
     Categories stand for their own values, as a label of them would.
     """
-    if _is_pandas(data) and object in (data.dtypes.tolist() if data.ndim == 2 else [data.dtype]):
-        return data.to_numpy()  # they may be numbers: the caller tries
+    table = _of_pandas(data)
+    if table is not None and object in (table.dtypes.tolist() if table.ndim == 2 else [table.dtype]):
+        return table.to_numpy()  # they may be numbers: the caller tries
     _, columns, n_rows = _open(data)
     result = []
     for column in columns:
@@ -377,16 +378,23 @@ def _open(data: Any) -> _Table:
     library = type(data).__module__.partition(".")[0]
     if library == "narwhals":
         return _open((data.collect() if hasattr(data, "collect") else data).to_native())
-    if _is_pandas(data):
-        return _open_pandas(data)
+    table = _of_pandas(data)
+    if table is not None:
+        return _open_pandas(table)
     if library == "polars" and type(data).__name__ == "LazyFrame":
         return _open(data.collect())
     return _open_arrow(_to_arrow(data, library))
 
 
-def _is_pandas(data: Any) -> bool:
+def _of_pandas(data: Any) -> Any:
+    """A frame or series of pandas, also of its indices and of the arrays in its columns; None for anything else."""
     pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, (pandas.DataFrame, pandas.Series))
+    if pandas is None:
+        return None
+    is_index = isinstance(data, pandas.Index) and data.nlevels == 1
+    if is_index or isinstance(data, pandas.api.extensions.ExtensionArray):
+        return pandas.Series(data)
+    return data if isinstance(data, (pandas.DataFrame, pandas.Series)) else None
 
 
 # ---- pandas ----

@@ -24,6 +24,7 @@ from arboost.matrix.meta import MetaInfo
 from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.runtime.memory import check_room
 
 STRENGTHS: tuple[float, ...] = (1.0, 10.0)  # rows that the prior counts for
 _MARKS = ("", *(f"~{strength:g}" for strength in STRENGTHS[1:]))  # in names, of all but the first
@@ -217,6 +218,11 @@ class TargetStatistics:
         n_rows, n_columns = _shape(data)
         if n_columns != self.n_columns:
             raise ValueError(f"Feature shape mismatch, expected: {self.n_columns}, got {n_columns}")
+        check_room(
+            8 * n_rows * self.n_encoded,  # in training a second time, with other statistics
+            f"cat_strategy='ordered_ts' of {n_rows} rows in {self.n_encoded} columns",
+            "Its columns lie in memory, wherever the data is: use 'partition', or fewer max_cat_combination.",
+        )
         values = np.empty((n_rows, self.n_encoded), np.float32)
         for first, chunk in data.chunks():
             values[first : first + len(chunk), : self.n_columns] = chunk

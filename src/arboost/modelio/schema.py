@@ -5,6 +5,7 @@ loading. `check_model` states every invariant once; it runs on what is read and 
 write is a file that we read. Messages name the field as it is called in the file. No JSON or bytes here.
 """
 
+import json
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -28,6 +29,17 @@ PARAM_PATH = "learner.learner_model_param"
 def fail(path: str, problem: str) -> NoReturn:
     """Refuse a model file, naming the field."""
     raise ModelFileError(f"{path[:200]}: {problem}" if path else problem)
+
+
+def read_object(text: str | None, path: str) -> dict[str, Any]:
+    """An object that stands as text in an attribute of a file; empty if there is no such attribute."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        fail(path, "an object in JSON was expected")
+    return found
 
 
 @dataclass
@@ -117,7 +129,7 @@ def check_model(model: SavedModel) -> None:
     for i, tree in enumerate(model.trees):
         check_tree(tree, model.n_features, f"{MODEL_PATH}.trees[{i}]", model.n_groups)
     if model.cats is not None:
-        _check_cats(model.cats, model.n_features)
+        check_cats(model.cats, model.n_features, f"{MODEL_PATH}.cats")
 
 
 def _check_tree_weights(model: SavedModel) -> None:
@@ -371,9 +383,11 @@ def _check_categories(tree: Tree, path: str) -> None:
         fail(f"{path}.categories", "the categories of one node must rise")
 
 
-def _check_cats(cats: dict[str, Any], n_features: int) -> None:
-    """The category container has an encoding for every feature, and an order of each feature's categories."""
-    path = f"{MODEL_PATH}.cats"
+def check_cats(cats: dict[str, Any], n_features: int, path: str) -> list[int]:
+    """The category container has an encoding for every feature, and an order of each feature's categories.
+
+    Returns how many categories the features have.
+    """
     encodings, order = cats["enc"], np.asarray(cats["sorted_idx"], np.int64)
     if len(encodings) != n_features:
         fail(f"{path}.enc", f"{len(encodings)} entries for {n_features} features")
@@ -388,6 +402,7 @@ def _check_cats(cats: dict[str, Any], n_features: int) -> None:
     place = np.arange(len(order)) - ptr[feature_of_entry]
     if not np.array_equal(order[np.lexsort((order, feature_of_entry))], place):
         fail(f"{path}.sorted_idx", "must be a permutation of the categories of each feature")
+    return counts
 
 
 def _count_categories(enc: dict[str, Any], path: str) -> int:

@@ -1,11 +1,13 @@
 """The rules that the object "target_statistics" of our files must obey; see `modelio/statistics.py`."""
 
+import math
 from typing import Any
 
 import numpy as np
 
-from arboost.modelio.schema import fail
+from arboost.modelio.schema import check_cats, fail
 
+_MOST_KEYS = 2**62  # combinations of categories have a number each, of 64 bits
 PATH = "learner.gradient_booster.target_statistics"
 
 
@@ -22,6 +24,10 @@ def check_statistics(saved: dict[str, Any], n_features: int) -> None:
         fail(f"{PATH}.codes", f"features are 0 to {n_columns - 1} and have codes")
     if not len(saved["priors"]):
         fail(f"{PATH}.priors", "there must be one")
+    if saved["cats"]:
+        n_known = np.array(check_cats(saved["cats"], n_columns, f"{PATH}.cats"))[feature]
+        if (n_known >= count).any():  # the last code is of rows that have none
+            fail(f"{PATH}.codes.count", "there are more categories than codes")
     n_codes, total = dict(zip(feature.tolist(), count.tolist(), strict=True)), n_columns
     n_rows = 0
     for i, group in enumerate(saved["groups"]):
@@ -39,6 +45,8 @@ def _check_group(group: dict[str, Any], n_codes: dict[int, int], path: str) -> i
     features, keys, table = group["features"].tolist(), group["keys"], group["table"]
     if not features or len(set(features)) != len(features) or not set(features) <= set(n_codes):
         fail(f"{path}.features", "they must be categorical columns, each once")
+    if math.prod(n_codes[f] for f in features) > _MOST_KEYS:
+        fail(f"{path}.features", "the columns have more combinations than there are numbers")
     if (len(keys) > 0) != (len(features) > 1) or (len(keys) > 1 and (np.diff(keys) <= 0).any()):
         fail(f"{path}.keys", "a combination has ascending keys, a single column none")
     n_keys = len(keys) if len(features) > 1 else n_codes[features[0]]

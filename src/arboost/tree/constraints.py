@@ -40,17 +40,25 @@ def monotone_vector(value: Any, names: Sequence[str] | None, n_features: int) ->
     return vector
 
 
-def interaction_sets(value: Any, names: Sequence[str] | None, n_features: int) -> np.ndarray:
-    """(n_sets, n_features) bool from nested lists of names or numbers, or such a list as a string."""
+def interaction_sets(value: Any, names: Sequence[str] | None, n_features: int) -> np.ndarray | None:
+    """(n_sets, n_features) bool from nested lists of names or numbers, or such a list as a string.
+
+    None where nothing is asked for; an empty list has no set, so that every feature goes alone.
+    """
     if isinstance(value, str):
+        if not value.strip():
+            return None
         try:
-            value = json.loads(value) if value.strip("()[] ") else []
+            value = json.loads(value)
         except ValueError:
             raise XGBoostError(
                 f"Invalid Parameter format for interaction_constraints: expect nested lists such as [[0, 1], [2, 3]] "
                 f"but value={value!r}."
             ) from None
-    if not all(isinstance(group, Sequence) and not isinstance(group, str) for group in value):
+    is_nested = isinstance(value, Sequence) and not any(
+        isinstance(group, str) or not isinstance(group, Sequence) for group in value
+    )
+    if not is_nested:
         raise XGBoostError(f"interaction_constraints must be a list of lists of features, got {value!r}.")
     numbers = {name: f for f, name in enumerate(names or ())}
     sets = np.zeros((len(value), n_features), np.bool_)

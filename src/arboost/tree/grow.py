@@ -64,7 +64,7 @@ class Grower:
         self._n_features, self._feature_weights = n_features, feature_weights
         self._all_features = TreeFeatures(ColumnSampler((1.0, 1.0, 1.0), n_features, None, 0), None)
         sets = interaction_sets(params.interaction_constraints, feature_names, n_features)
-        self._interactions = Interactions(sets) if len(sets) else None
+        self._interactions = None if sets is None else Interactions(sets)
 
     def set_params(self, params: TreeParams) -> None:
         """Take new values of parameters that may change from round to round."""

@@ -20,7 +20,7 @@ from arboost.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from arboost.runtime.errors import XGBoostError
+from arboost.runtime.errors import ModelFileError, XGBoostError
 
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(200, 4)).astype(np.float32)
@@ -93,6 +93,38 @@ def test_xgboost_refuses_a_median(tmp_path):
         xgboost.Booster(model_file=tmp_path / "model.json")
     with pytest.raises(XGBoostError, match="arboost:weighted_median"):
         arboost.Booster(model_file=tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "wrong"),
+    [
+        ("AdaBoostClassifier", "weights", "x"),
+        ("AdaBoostClassifier", "errors", [{}]),
+        ("AdaBoostClassifier", "classes", ["a", "a"]),
+        ("RandomForestClassifier", "classes", [0, 1, 2, 3]),
+        ("RandomForestClassifier", "dtype", "<M8[s]"),
+        ("DecisionTreeClassifier", "dtype", None),
+        ("GradientBoostingClassifier", "loss", 7),
+        ("GradientBoostingClassifier", "init", None),
+        ("GradientBoostingClassifier", "train_score", {}),
+        ("GradientBoostingClassifier", None, "[]"),
+        ("GradientBoostingClassifier", None, "{"),
+    ],
+)
+def test_wrong_facts_are_named(name, fact, wrong, tmp_path):
+    model = getattr(arboost.ensemble, name)()
+    if "n_estimators" in model.get_params():
+        model.set_params(n_estimators=2)
+    path = tmp_path / "model.json"
+    model.fit(X, np.where(SCORE > 0, 1, 0)).save_model(path)
+    document = json.loads(path.read_text())
+    attributes = document["learner"]["attributes"]
+    facts = json.loads(attributes["arboost_estimator"])
+    attributes["arboost_estimator"] = wrong if fact is None else json.dumps({**facts, fact: wrong})
+    path.write_text(json.dumps(document))
+    message = r"attributes\.arboost_estimator" + (f".{fact}" if fact else ": an object")
+    with pytest.raises(ModelFileError, match=message):
+        type(model)().load_model(path)
 
 
 def test_files_of_others_are_refused(tmp_path):

@@ -289,6 +289,11 @@ LABELS = {
     "object": pd.Series([1, 2, 3], dtype=object),
     "sparse": pd.Series(pd.arrays.SparseArray([1.0, 2, 3])),
     "category": pd.Series([1, 2, 3], dtype="category"),
+    "index": pd.Index([1, 2, 3]),
+    "array of integers": pd.array([1, 2, 3], dtype="Int64"),
+    "array of a column": pd.Series([1.0, 2, 3]).array,
+    "array of categories": pd.Categorical([1, 2, 3]),
+    "array of arrow": pd.array([1, 2, 3], dtype="int64[pyarrow]"),
     "polars": pl.Series([1, 2, 3]),
     "polars frame": pl.DataFrame({"a": [1, 2, 3]}),
     "array": pa.array([1, 2, 3]),
@@ -303,6 +308,15 @@ def test_labels_and_weights(label):
     data = DMatrix(np.eye(3), label, weight=label, base_margin=label)
     for found in (data.get_label(), data.get_weight(), data.get_base_margin()):
         np.testing.assert_array_equal(found, np.float32([1, 2, 3]))
+
+
+@pytest.mark.parametrize("name", ["index", "array of integers", "array of a column", "array of arrow"])
+def test_one_feature(name):
+    """What stands in a column of pandas is data, too; an index of several levels is not."""
+    data = DMatrix(LABELS[name])
+    np.testing.assert_array_equal(data.get_data().toarray(), [[1], [2], [3]])
+    with pytest.raises(TypeError, match="Not supported type for data"):
+        DMatrix(pd.MultiIndex.from_product([[1], [1, 2, 3]]))
 
 
 def test_labels_of_several_columns():

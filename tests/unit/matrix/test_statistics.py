@@ -8,9 +8,12 @@ import pytest
 
 import arboost as xgb
 from arboost.matrix.statistics import make_statistics, make_targets, permuted_rows
+from arboost.runtime import memory
 from arboost.runtime.context import Context
+from arboost.runtime.errors import ModelFileError
 
 TYPES = ["q", "c", "c"]
+NO_CATS: dict = {"enc": [], "feature_segments": [], "sorted_idx": []}
 
 
 def make_data(n=400, n_a=12, n_b=7, seed=0, **fields):
@@ -225,6 +228,15 @@ def test_onehot_and_partition_are_limits_of_xgboosts():
         np.testing.assert_array_equal(ours.predict(data), theirs.predict(data))
 
 
+def test_columns_that_do_not_fit_are_refused_first(monkeypatch):
+    """Data may lie on a disk, its statistics do not."""
+    _, _, data = make_data(n=4000)
+    model = xgb.train({"cat_strategy": "ordered_ts"}, data, 1)
+    monkeypatch.setattr(memory, "limit", 200_000)
+    with pytest.raises(xgb.core.XGBoostError, match=r"'ordered_ts' of 4000 rows in \d+ columns needs about .* memory"):
+        model.predict(make_data(n=4000)[2])
+
+
 def test_a_damaged_file_is_refused_by_the_field():
     _, _, data = make_data()
     document = json.loads(bytes(xgb.train({"cat_strategy": "ordered_ts"}, data, 1).save_raw("json")))
@@ -237,3 +249,32 @@ def test_a_damaged_file_is_refused_by_the_field():
     statistics["groups"][0]["table"].pop()
     with pytest.raises(xgb.core.XGBoostError, match=r"groups\[0\]\.table"):
         xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
+
+
+def test_categories_beside_damaged_statistics_are_checked():
+    """What would be another category's statistic, or a place that is not there."""
+    pd = pytest.importorskip("pandas")
+    X, y, _ = make_data()
+    frame = pd.DataFrame({"x": X[:, 0], "c": pd.Categorical([f"c{v}" for v in X[:, 2]])})
+    model = xgb.train({"cat_strategy": "ordered_ts"}, xgb.DMatrix(frame, y, enable_categorical=True), 1)
+    document = json.loads(bytes(model.save_raw("json")))
+    sound = document["learner"]["gradient_booster"]["target_statistics"]
+    n_codes = sound["codes"]["count"][0]
+    names = sound["cats"]["enc"][1]
+    wrong = {
+        r"cats\.enc": {"cats": {**sound["cats"], "enc": sound["cats"]["enc"][:1]}},
+        r"cats\.sorted_idx": {"cats": {**sound["cats"], "sorted_idx": [0] * (n_codes - 1)}},
+        r"cats\.enc\[1\]\.offsets": {
+            "cats": {**sound["cats"], "enc": [sound["cats"]["enc"][0], {**names, "offsets": [0, 99]}]}
+        },
+        r"codes\.count": {"codes": {**sound["codes"], "count": [n_codes - 1]}},
+        r"groups\[0\]\.features: .* combinations": {
+            "num_columns": 4, "feature_names": [], "feature_types": [], "cats": {**NO_CATS},
+            "codes": {"feature": [0, 1, 2, 3], "count": [2**31 - 1] * 4},
+            "groups": [{"features": [0, 1, 2, 3], "keys": [1], "table": [0.5] * 5}],
+        },
+    }  # fmt: skip
+    for field, fields in wrong.items():
+        document["learner"]["gradient_booster"]["target_statistics"] = {**sound, **fields}
+        with pytest.raises(ModelFileError, match=field):
+            xgb.Booster(model_file=bytearray(json.dumps(document).encode()))
