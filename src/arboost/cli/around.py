@@ -12,6 +12,7 @@ from arboost.cli.options import (
     TRAINING,
     PanelledCommand,
     TrainingCommand,
+    Whole,
     config_options,
     data_argument,
     file_option,
@@ -35,12 +36,20 @@ one interactive web page with --html.
     arboost trace small.csv --target label --html trace.html --rounds 2 --max-depth 2"""
 
 
+def _example_names(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    return [name for name in importlib.import_module("arboost.trace").EXAMPLES if name.startswith(incomplete)]
+
+
 @click.command("trace", cls=TrainingCommand, help=_TRACE_HELP, short_help="Every number of a small training.",
                context_settings=SETTINGS)  # fmt: skip
 @data_argument(required=False)
 @target_option()
 @click.option(
-    "--example", metavar="NAME", panel=DATA, help="A worked example instead of data; --list-examples names them."
+    "--example",
+    metavar="NAME",
+    panel=DATA,
+    shell_complete=_example_names,
+    help="A worked example instead of data; --list-examples names them.",
 )
 @click.option("--list-examples", is_flag=True, panel=DATA, help="Name the examples.")
 @file_option("--html", help="Write the interactive page.")
@@ -48,7 +57,7 @@ one interactive web page with --html.
 @click.option(
     "--rounds",
     "-n",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=3,
     metavar="N",
     help="Rounds of boosting. (default: 3)",
@@ -144,12 +153,12 @@ _BENCH_HELP = """Time the same training with every library that is installed, ta
 )
 @data_argument(required=False, help="Rows to train on; made-up ones if none are given.")
 @target_option()
-@_number_option("--rows", click.IntRange(10), 100_000, "Rows to make up.", DATA)
-@_number_option("--features", click.IntRange(8), 28, "Features to make up.", DATA)
-@_number_option("--rounds", click.IntRange(1), 100, "Rounds of boosting.")
-@_number_option("--depth", click.IntRange(1, 15), 6, "Depth of the trees.")
-@_number_option("--threads", click.IntRange(0), 0, "Threads of every library; 0: all.")
-@_number_option("--repeats", click.IntRange(1), 3, "Runs, of which the best counts.")
+@_number_option("--rows", Whole(10), 100_000, "Rows to make up.", DATA)
+@_number_option("--features", Whole(8), 28, "Features to make up.", DATA)
+@_number_option("--rounds", Whole(1), 100, "Rounds of boosting.")
+@_number_option("--depth", Whole(1, 15), 6, "Depth of the trees.")
+@_number_option("--threads", Whole(0), 0, "Threads of every library; 0: all.")
+@_number_option("--repeats", Whole(1), 3, "Runs, of which the best counts.")
 @click.option("--peers", metavar="NAMES", panel=TRAINING, help="Only these, separated by commas.")
 @role_options()
 @format_options()
@@ -185,8 +194,14 @@ _PARAMETERS_HELP = """Print what parameters mean: all as Markdown, or some by na
     arboost parameters eta max_depth"""
 
 
+def _parameter_names(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    from arboost.params.table import ALIASES, PARAMS
+
+    return sorted(name for name in {*PARAMS, *ALIASES} if name.startswith(incomplete.replace("-", "_")))
+
+
 @click.command("parameters", help=_PARAMETERS_HELP, short_help="What they mean.", context_settings=SETTINGS)
-@click.argument("names", nargs=-1, help="Names or aliases; all by default.")
+@click.argument("names", nargs=-1, shell_complete=_parameter_names, help="Names or aliases; all by default.")
 @json_option()
 def parameters(names: tuple[str, ...], as_json: bool) -> int:
     from arboost.params.spec import closest

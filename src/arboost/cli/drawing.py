@@ -8,16 +8,13 @@ import numpy as np
 
 from arboost.runtime.errors import XGBoostError
 
-_SUFFIXES = (".png", ".svg", ".pdf")
 _MOST_FEATURES = 15
 _MOST_POINTS = 2000  # of a feature; more make no other picture
 _HEIGHT = 0.8  # of a swarm, in rows
 
 
-def _pyplot(path: str) -> Any:
-    """matplotlib without a window; refuses a file that it cannot write before anything is drawn."""
-    if Path(path).suffix.lower() not in _SUFFIXES:
-        raise XGBoostError(f"{path}: a picture is {', '.join(_SUFFIXES)}, told by the suffix.")
+def _pyplot() -> Any:
+    """matplotlib without a window."""
     try:
         import matplotlib
     except ImportError:
@@ -30,7 +27,7 @@ def _pyplot(path: str) -> Any:
 
 def draw_model(model: str, kind: str, out: str, tree: int, most: int, by: str) -> None:
     """Importance or a tree of a model file, or the curves of a file of metrics."""
-    pyplot = _pyplot(out)
+    pyplot = _pyplot()
     from arboost import plot_importance, plot_metric, plot_tree
     from arboost.cli.using import load_model
 
@@ -71,7 +68,7 @@ def draw_shap(out: str, shap: np.ndarray, matrix: Any, names: list[str], outputs
     names, outputs
         Of the features and the outputs.
     """
-    pyplot = _pyplot(out)
+    pyplot = _pyplot()
     weight = np.abs(shap[:, :, :-1]).mean(axis=0)
     top = np.argsort(-weight.sum(axis=0), kind="stable")[:_MOST_FEATURES][::-1]
     figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(top)), layout="constrained")

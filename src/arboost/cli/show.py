@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
@@ -17,6 +18,8 @@ _BAR = "█"
 _HALF = "▌"
 _BAR_WIDTH = 32
 _UPDATE_SECONDS = 0.05
+_NAME_WIDTH = 28
+QUIET = "arboost.quiet"  # in the meta of a command's context
 
 
 def out() -> Console:
@@ -30,8 +33,15 @@ def err() -> Console:
 
 
 def note(message: str) -> None:
-    """Something the user should know, on stderr."""
-    err().print(Text("note: ", style="yellow") + Text(message))
+    """Something the user should know: one line on stderr, of any width; nothing under --quiet."""
+    context = click.get_current_context(silent=True)
+    if context is None or QUIET not in context.meta:
+        say("note", "yellow", message)
+
+
+def say(kind: str, style: str, message: str) -> None:
+    """A line on stderr that scripts can look for: it is not broken where the terminal ends."""
+    err().print(Text(f"{kind}: ", style=style) + Text(message), soft_wrap=True)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
@@ -86,14 +96,16 @@ def bars(
 ) -> Table:
     """The largest values as bars."""
     table = _table(title, show_header=False)
-    table.add_column(style="cyan", max_width=28, no_wrap=True, overflow="ellipsis")
+    shown = [(name, value, words(value)) for name, value in sorted(values, key=lambda pair: -pair[1])[:most]]
+    largest = max((value for _, value, _ in shown), default=0.0) or 1.0
+    text_width = max((min(len(name), _NAME_WIDTH) + len(text) for name, _, text in shown), default=0)
+    width = max(1, min(_BAR_WIDTH, out().width - text_width - 4))  # two spaces on either side of the bar
+    table.add_column(style="cyan", max_width=_NAME_WIDTH, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
-    table.add_column(justify="right")
-    shown = sorted(values, key=lambda pair: -pair[1])[:most]
-    largest = max((value for _, value in shown), default=0.0) or 1.0
-    for name, value in shown:
-        halves = round(2 * _BAR_WIDTH * max(value, 0.0) / largest)
-        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), words(value))
+    table.add_column(justify="right", no_wrap=True)
+    for name, value, text in shown:
+        halves = round(2 * width * max(value, 0.0) / largest)
+        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), text)
     if len(values) > most:
         table.add_row(f"and {len(values) - most} more", "", "", style="dim")
     return table
