@@ -74,6 +74,15 @@ def test_every_step_of_every_example_draws(browser, pages):
         assert browser.errors() == []
 
 
+def test_a_tree_appears_out_of_nothing(browser, salary):
+    """Its nodes have been seen by nobody before: none may fade from where a browser draws unstyled shapes, in black."""
+    browser.run("trace.go(0)")
+    opacities = browser.run(
+        "trace.go(1); return [...document.querySelectorAll('#tree .node.hidden')].map(e => getComputedStyle(e).opacity)"
+    )
+    assert opacities and set(opacities) == {"0"}
+
+
 def test_stepping(browser, salary):
     assert browser.find("#caption").text == "Every row starts at the same prediction"
     assert browser.find("#back").get_property("disabled")

@@ -74,7 +74,8 @@ def trace(
         raise click.UsageError("Give a file and its --target, or --example NAME.")
     module = importlib.import_module("arboost.trace")
     if list_examples:
-        show.out().print("\n".join(module.EXAMPLES), markup=False)
+        for name in module.EXAMPLES:
+            show.out().print(f"[cyan]{name:<12}[/cyan] {module.example(name).title}")
         return 0
     if example is not None:
         if example not in module.EXAMPLES:
@@ -94,33 +95,23 @@ def trace(
 
 
 def _trace_data(module: Any, values: dict[str, Any], rounds: int) -> Any:
-    """A trace of the user's own rows; categories are shown by their names."""
+    """A trace of the user's own rows; classes are shown by their names."""
     from arboost.cli import tables, tasks
 
     params = given_parameters(values)
     source, roles = source_from(values), roles_from(values)
     data = tables.load(source, roles)
     task, label = tasks.find_task(data, None, params.get("objective"))
-    X, names, value_names = _coded(data)
+    target, notes = ", ".join(task.target) if task.target else None, ""
+    classes = [str(name) for name in task.classes or ()]
+    if target and task.kind == "binary" and classes != ["0", "1"]:
+        target = f"{target} is {classes[1]}"
+    elif target and task.kind == "multiclass":
+        notes = f"{target}: {', '.join(f'{code} is {name}' for code, name in enumerate(classes))}."
     return module(
-        X, label, task.params() | params, rounds, feature_names=names, title=data.name,
-        target_name=", ".join(task.target) if task.target else None, value_names=value_names,
+        data.matrix(label), None, task.params() | params, rounds, title=data.name, target_name=target, notes=notes,
+        class_names=classes if task.kind == "multiclass" else None,
     )  # fmt: skip
-
-
-def _coded(data: Any) -> tuple[Any, list[str], dict[str, dict[float, str]]]:
-    """Rows as numbers, categories by their codes, and what the codes mean."""
-    import numpy as np
-
-    matrix = data.matrix()
-    X = np.concatenate([part.copy() for _, part in matrix.chunks()])
-    names = list(matrix.feature_names or [f"f{k}" for k in range(matrix.num_col())])
-    meanings = {}
-    if matrix.categories is not None:
-        for name, values in zip(names, matrix.categories.values):
-            if values is not None:
-                meanings[name] = {float(code): str(value) for code, value in enumerate(values)}
-    return X, names, meanings
 
 
 _DEMO_HELP = "Train on real data, look at the errors, prove the promises, compare with the libraries installed here."
