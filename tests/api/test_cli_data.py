@@ -569,6 +569,18 @@ def test_a_file_that_is_no_model_is_named(folder, capsys):
         assert shown.startswith(f"{name} is no model that can be read")
 
 
+def test_json_has_no_numbers_that_are_none(folder, capsys):
+    frame = table().drop(columns=["three", "score"])
+    frame[frame.label == "rich"].to_csv("rich.csv", index=False)
+    common = ["label.csv", "-t", "label", "--drop", "id", "--eval-metric", "auc", "-n", 2]
+    run("train", *common, "--valid", "rich.csv", "-m", "m.json", "--metrics", "scores.json", "--json")
+    written = (folder / "scores.json").read_text()
+    for text in (written, capsys.readouterr().out):
+        assert "NaN" not in text and json.loads(text)
+    assert json.loads(written)["history"]["valid"]["auc"] == [None, None]
+    run("plot", "scores.json", "--kind", "metric", "--out", "curves.png")
+
+
 def test_predictions_as_json(folder, capsys):
     train("label")
     run("predict", "label.csv", "-m", "m.json", "--keep", "id", "-o", "p.csv")

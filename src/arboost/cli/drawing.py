@@ -94,7 +94,8 @@ def _draw_swarms(figure: Any, axes: Any, shap: np.ndarray, matrix: Any, top: np.
     values = np.concatenate([part.copy() for _, part in matrix.chunks()])[rows]
     axes.axvline(0, color="0.8", zorder=0)
     for y, f in enumerate(top):
-        shade = _ranks(values[:, f])
+        is_category = matrix.feature_types is not None and matrix.feature_types[f] == "c"  # its codes have no order
+        shade = np.full(len(rows), np.nan) if is_category else _ranks(values[:, f])
         known = ~np.isnan(shade)
         heights = y + _swarm(shap[rows, f])
         axes.scatter(shap[rows, f][~known], heights[~known], s=7, color="0.7", linewidths=0)
@@ -103,7 +104,7 @@ def _draw_swarms(figure: Any, axes: Any, shap: np.ndarray, matrix: Any, top: np.
         )
     bar = figure.colorbar(points, ax=axes, ticks=[0, 1], shrink=0.6, aspect=30)
     bar.ax.set_yticklabels(["low", "high"])
-    bar.set_label("value of the feature")
+    bar.set_label("value of the feature (grey: missing, or a category)")
     bar.outline.set_visible(False)
 
 

@@ -4,6 +4,7 @@ Results go to stdout; progress, notes and errors to stderr, so that a pipe carri
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -46,12 +47,24 @@ def say(kind: str, style: str, message: str) -> None:
 
 def print_json(result: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(result, indent=2, default=_plain, ensure_ascii=False))
+    print(as_json(result))
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """JSON that every reader takes: numbers that are none, such as the auc of one class, are null."""
+    return json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Only what JSON has: NumPy's numbers as Python's, no NaN and no infinity."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def number(value: float) -> str:

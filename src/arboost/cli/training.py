@@ -304,9 +304,7 @@ def _save_interrupted(run: _Run, stopped: KeyboardInterrupt, path: str) -> None:
 
 
 def _write_json(path: str, result: dict[str, Any]) -> None:
-    import json
-
-    Path(path).write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    Path(path).write_text(f"{show.as_json(result)}\n", encoding="utf-8")
 
 
 def _write_report(booster: Any, path: str, run: _Run, found: dict[str, Any]) -> None:
