@@ -50,7 +50,7 @@ to tell how good the model is.
     arboost train people.csv --target income --model m.json
     arboost train people.csv -t income -m m.json --eta 0.05 --early-stopping 50
     arboost train people.csv -t income -m m.json --drop id --report report.html
-    arboost train people.csv --config train.toml   [dim]with target, rounds, eta, ... in it[/dim]"""
+    arboost train people.csv --config train.toml   [dim]options in a file[/dim]"""
 
 _CV_HELP = """Cross-validate: train on all folds but one, test on that one, for each fold.
 
