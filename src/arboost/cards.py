@@ -34,10 +34,18 @@ def booster_card(booster: Any, title: str = "Booster") -> str:
     best = booster.attr("best_iteration")
     if best is not None:
         score = booster.attr("best_score")
-        facts.append(("best iteration", best if score is None else f"{best} (score {score})"))
+        facts.append(("best iteration", best if score is None else f"{best} (score {_short(score)})"))
     if sum(tree.n_nodes for tree in model.trees) <= _DIGEST_NODES:
         facts.append(("digest", f"sha256 {model_digest(booster)[:16]}…"))
     return make_card(title, learner.loss.name, facts[1:])
+
+
+def _short(score: str) -> str:
+    """Six digits of what should be a number: files may hold anything."""
+    try:
+        return f"{float(score):.6g}"
+    except ValueError:
+        return score
 
 
 def _features(booster: Any) -> str:

@@ -1,5 +1,6 @@
 """Commands on real files: what is learned from them, what comes out, and what is said when something is wrong."""
 
+import gzip
 import io
 import json
 import subprocess
@@ -417,7 +418,7 @@ def test_errors_have_no_traceback_and_a_status(folder):
         (["cv", "alone.csv", "-t", "y"], 1, "no columns left"),
         (["dump", "m.json", "--tree", "99"], 2, "trees 0 to 9"),
         (["convert", "m.json", "m.pmml"], 2, "told by the suffix"),
-        (["plot", "m.json", "-o", "p.gif"], 1, "told by the suffix"),
+        (["plot", "m.json", "-o", "p.gif"], 2, "told by the suffix"),
         (["plot", "m.json", "--kind", "metric"], 1, "has no scores of training"),
         (["trace"], 2, "--example"),
         (["bench", "three.csv", "-t", "three"], 1, "cannot be compared"),
@@ -447,7 +448,7 @@ def test_names_that_models_cannot_hold_and_ids(folder, capsys):
     found = answer(capsys, "train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2)
     assert found["target"] == ["y(1)"]
     assert xgb.Booster(model_file="m.json").feature_names == ["column0", "age(years)", "a_b"]
-    run("train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2, "-q")
+    run("train", "odd.csv", "-t", "y[1]", "-m", "m.json", "-n", 2)
     assert "'column0' is different in every row. An id?" in capsys.readouterr().err
     run("predict", "odd.csv", "-m", "m.json", "-o", "p.csv")
 
@@ -473,3 +474,155 @@ def test_an_interrupt_keeps_the_finished_rounds(folder, monkeypatch, capsys):
     run("train", "label.csv", "-t", "label", "-m", "m.json", "-n", 50, "-q", status=130)
     assert "finished rounds are saved: m.json" in " ".join(capsys.readouterr().err.split())
     run("predict", "label.csv", "-m", "m.json", "-o", "p.csv")
+
+
+# ---- what scripts and terminals of all kinds rely on ----
+
+
+@pytest.mark.parametrize(("mark", "words"), [(";", "parted by ;"), ("\t", "parted by tabs"), ("|", "parted by |")])
+def test_fields_parted_by_another_mark_are_seen(folder, capsys, mark, words):
+    table()[["age", "pay", "score"]].to_csv("other.csv", index=False, sep=mark)
+    run("train", "other.csv", "-t", "score", "-m", "m.json", "-n", 2)
+    assert words in capsys.readouterr().err
+    assert xgb.Booster(model_file="m.json").feature_names == ["age", "pay"]
+    run("predict", "other.csv", "-m", "m.json", "--delimiter", {"\t": "tab"}.get(mark, mark), "-o", "p.csv")
+    assert "delimiter" in answer(capsys, "train", "other.csv", "--delimiter", "ab", status=2)["error"]
+
+
+def test_compressed_tables_come_by_a_pipe_and_go_to_a_file(folder):
+    train("label")
+    packed = gzip.compress((folder / "label.csv").read_bytes())
+    found = shell("predict", "-", "-m", "m.json", "-o", "p.csv.gz", input=packed)
+    assert found.returncode == 0
+    run("predict", "label.csv", "-m", "m.json", "-o", "p.csv")
+    assert gzip.decompress((folder / "p.csv.gz").read_bytes()) == (folder / "p.csv").read_bytes()
+    for broken in (packed[:200], packed[:-20]):
+        failed = shell("predict", "-", "-m", "m.json", input=broken)
+        assert failed.returncode == 1 and failed.stderr.startswith(b"error: standard input cannot be unpacked")
+    failed = shell("predict", "-", "-m", "m.json", input="h\xe4user\n1\n".encode("latin-1"))
+    assert failed.stderr.startswith(b"error: standard input, line 1: not text in UTF-8")
+
+
+def test_errors_and_notes_are_one_line_however_narrow_the_terminal(folder, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    train("label")
+    frame = table()[["city", "age", "pay"]].assign(city="Honolulu")
+    frame.to_csv("far.csv", index=False)
+    run("predict", "far.csv", "-m", "m.json", "-o", "p.csv")
+    assert "note: far.csv: 'city' has categories unknown to the model, taken as missing: Honolulu\n" in (
+        capsys.readouterr().err
+    )
+    run("train", "label.csv", "-t", "labl", status=1)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_bars_fit_a_narrow_terminal(folder, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "30")
+    run("train", "score.csv", "-t", "score", "--drop", "id", "-m", "m.json", "-n", 5)
+    lines = capsys.readouterr().out.splitlines()
+    bars = [line for line in lines if "\N{FULL BLOCK}" in line]
+    assert len(bars) == 3 and all(len(line) <= 30 and line.rstrip().endswith("%") for line in bars)
+
+
+def test_quiet_says_nothing_but_errors(folder, capsys):
+    run("train", "score.csv", "-t", "score", "-m", "m.json", "-n", 2, "-q")
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+    run("train", "score.csv", "-t", "scoer", "-m", "m.json", "-n", 2, "-q", status=1)
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_warnings_of_the_library_are_notes(folder, capsys):
+    train("label")
+    frame = table().drop(columns=["three", "score"])
+    frame[frame.label == "rich"].to_csv("rich.csv", index=False)
+    run("evaluate", "rich.csv", "-m", "m.json")
+    shown = capsys.readouterr().err
+    assert shown.startswith("note: auc: dataset is empty") and "UserWarning" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "label.csv", "-t", "label", "--report", "no/r.html"], "there is no folder"),
+        (["train", "label.csv", "-t", "label", "--metrics", "no/r.json"], "there is no folder"),
+        (["predict", "label.csv", "-m", "m.json", "-o", "p.xlsx"], "told by the suffix"),
+        (["predict", "label.csv", "-m", "m.json", "-o", "."], "is a directory"),
+        (["explain", "label.csv", "-m", "m.json", "--plot", "p.gif"], "told by the suffix"),
+        (["trace", "--example", "salary", "--html", "no/s.html"], "there is no folder"),
+        (["convert", "m.json", "no/m.ubj"], "there is no folder"),
+        (["train", "label.csv", "-t", "label", "-n", "many"], "'many' is not a valid whole number"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_work(folder, capsys, arguments, message):
+    train("label")
+    before = sorted(folder.iterdir())
+    run(*arguments, status=2)
+    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_that_is_no_model_is_named(folder, capsys):
+    (folder / "wrong.json").write_text('{"a": 1}')
+    for name in ("wrong.json", "label.csv"):
+        shown = answer(capsys, "predict", "score.csv", "-m", name, "-o", "p.csv", status=1)["error"]
+        assert shown.startswith(f"{name} is no model that can be read")
+
+
+def test_json_has_no_numbers_that_are_none(folder, capsys):
+    frame = table().drop(columns=["three", "score"])
+    frame[frame.label == "rich"].to_csv("rich.csv", index=False)
+    common = ["label.csv", "-t", "label", "--drop", "id", "--eval-metric", "auc", "-n", 2]
+    run("train", *common, "--valid", "rich.csv", "-m", "m.json", "--metrics", "scores.json", "--json")
+    written = (folder / "scores.json").read_text()
+    for text in (written, capsys.readouterr().out):
+        assert "NaN" not in text and json.loads(text)
+    assert json.loads(written)["history"]["valid"]["auc"] == [None, None]
+    run("plot", "scores.json", "--kind", "metric", "--out", "curves.png")
+
+
+def test_predictions_as_json(folder, capsys):
+    train("label")
+    run("predict", "label.csv", "-m", "m.json", "--keep", "id", "-o", "p.csv")
+    found = answer(capsys, "predict", "label.csv", "-m", "m.json", "--keep", "id")
+    assert found["rows"] == N_ROWS
+    pd.testing.assert_frame_equal(pd.DataFrame(found["predictions"]), pd.read_csv("p.csv"), rtol=1e-6)
+
+
+def test_shap_values_have_stdout_for_themselves(folder, capsys):
+    train("score")
+    run("explain", "score.csv", "-m", "m.json", "--out", "-")
+    captured = capsys.readouterr()
+    assert list(pd.read_csv(io.StringIO(captured.out)).columns) == ["city", "age", "pay", "(bias)"]
+    assert "Mean |SHAP|" in captured.err
+
+
+def test_a_model_remembers_what_it_is_judged_by(folder, capsys):
+    frame = table()[["age", "pay"]].assign(grade=table()["three"], query=np.arange(N_ROWS) // 10)
+    frame.to_csv("ranked.csv", index=False)
+    run("train", "ranked.csv", "-t", "grade", "--group", "3", "-m", "r.json", "-n", 3, "-q")
+    own = answer(capsys, "evaluate", "ranked.csv", "-m", "r.json")
+    told = answer(capsys, "evaluate", "ranked.csv", "-m", "r.json", "--target", "grade", "--group", "query")
+    assert own == told
+    booster = xgb.Booster(model_file="r.json")
+    booster.set_attr(arboost_cli=None)
+    booster.save_model("bare.json")
+    assert "--group" in answer(capsys, "evaluate", "ranked.csv", "-m", "bare.json", "-t", "grade", status=2)["error"]
+
+
+def test_survival_is_judged_by_the_order_too(folder, capsys):
+    frame = table()[["age", "pay"]]
+    low = np.exp(frame.age / 40).round(3)
+    frame = frame.assign(low=low, high=np.where(frame.index % 3, low, np.inf))
+    frame.to_csv("times.csv", index=False)
+    run("train", "times.csv", "--lower", "low", "--upper", "high", "-m", "s.json", "-n", 20, "-q")
+    found = answer(capsys, "evaluate", "times.csv", "-m", "s.json")["metrics"]
+    assert set(found) == {"aft-nloglik", "concordance"} and found["concordance"] > 0.9
+
+
+def test_groups_of_a_libsvm_file_are_ranked(folder, capsys):
+    rng = np.random.default_rng(0)
+    lines = [f"{rng.integers(3)} qid:{k // 10} 0:{rng.random():.3f} 1:{rng.random():.3f}" for k in range(100)]
+    (folder / "ranked.libsvm").write_text("\n".join(lines) + "\n")
+    found = answer(capsys, "train", "ranked.libsvm", "-m", "r.json", "-n", 2)
+    assert (found["task"], found["objective"]) == ("ranking", "rank:ndcg")

@@ -75,8 +75,8 @@ def test_completion_scripts(shell):
     assert shown.exit_code == 0 and "_ARBOOST_COMPLETE" in shown.output
 
 
-def complete(*words):
-    """What the Tab key offers after these words."""
+def complete(*words, kinds=False):
+    """What the Tab key offers after these words; `kinds`: of which kind it is."""
     env = os.environ | {
         "_ARBOOST_COMPLETE": "bash_complete",
         "COMP_WORDS": " ".join(words),
@@ -84,7 +84,7 @@ def complete(*words):
     }
     code = "import sys; sys.argv = ['arboost']; from arboost.cli import main; main()"
     run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    return [line.partition(",")[2] for line in run.stdout.splitlines()]
+    return [line.partition(",")[0 if kinds else 2] for line in run.stdout.splitlines()]
 
 
 def test_completion_of_commands_flags_and_values():
@@ -92,6 +92,16 @@ def test_completion_of_commands_flags_and_values():
     assert "--max-depth" in complete("arboost", "train", "--max-d")
     assert "--aft-loss-distribution" in complete("arboost", "train", "--aft")
     assert complete("arboost", "train", "--booster", "gbl") == ["gblinear"]
+    assert complete("arboost", "trace", "--example", "sal") == ["salary"]
+    assert complete("arboost", "parameters", "learning_r") == ["learning_rate"]
+
+
+@pytest.mark.parametrize(
+    "words", [("train",), ("predict", "--model"), ("train", "--report"), ("report", "m.json", "--data"), ("dump",)]
+)
+def test_files_are_completed_by_the_shell(words):
+    kinds = complete("arboost", *words, "", kinds=True)
+    assert kinds == ["file"]
 
 
 def test_parameters_by_name():

@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("rich_click")
@@ -35,6 +36,24 @@ def test_trace_of_an_example(folder, capsys):
     assert "salary" in capsys.readouterr().out.split()
     assert cli.main(["trace", "--example", "nope"]) == 2
     assert "Unknown example 'nope'" in capsys.readouterr().err
+
+
+def test_trace_of_groups_weights_and_names(folder, capsys):
+    pd.DataFrame(
+        {
+            "query": [1, 1, 1, 2, 2, 2], "grade": [0, 2, 1, 0, 1, 2], "size": [1, 5, 3, 2, 4, 6],
+            "kind": ["cheap", "dear", "fair", "cheap", "fair", "dear"], "town": list("ABABAB"), "w": [1, 2, 3, 4, 5, 6],
+        }
+    ).to_csv("s.csv", index=False)  # fmt: skip
+    common = ["trace", "s.csv", "-n", "1", "--min-child-weight", "0"]
+    assert cli.main([*common, "-t", "grade", "--group", "query", "--drop", "kind,w"]) == 0
+    assert "rank:ndcg" in capsys.readouterr().out
+    assert cli.main([*common, "-t", "kind", "--weight", "w", "--drop", "query,grade"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("kind: 0 is cheap, 1 is dear, 2 is fair.", "Class dear", "town != A"):
+        assert words in shown
+    assert cli.main([*common, "-t", "size", "--weight", "w", "--drop", "query,grade,kind"]) == 0
+    assert "Initial prediction: 4 (the mean of the labels)." in capsys.readouterr().out
 
 
 def test_trace_of_a_table(folder):

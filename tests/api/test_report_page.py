@@ -53,6 +53,24 @@ def test_every_kind_is_drawn(name, show):
     assert complaints(page) == []
 
 
+def test_lines_to_compare_with_stay_inside_their_chart(show):
+    """A model of one round predicts a narrow range, of which the line of no error is the smallest part."""
+    rng = np.random.default_rng(0)
+    data = arboost.DMatrix(rng.normal(size=(200, 3)), rng.normal(size=200) * 100)
+    page = show(arboost.train({"eta": 0.1}, data, 1), data)
+    charts = page.run(
+        """return [...document.querySelectorAll('[data-view=quality] svg.refs')].map(box => ({
+            overflow: getComputedStyle(box).overflow,
+            right: Number(box.getAttribute('x')) + Number(box.getAttribute('width')),
+            room: box.closest('svg.chart').viewBox.baseVal.width,
+            line: box.querySelector('path').getBBox().width,
+        }))"""
+    )
+    assert len(charts) >= 3
+    assert all(chart["overflow"] == "hidden" and chart["right"] <= chart["room"] for chart in charts)
+    assert max(chart["line"] / chart["room"] for chart in charts) > 2  # so much would be drawn over the neighbours
+
+
 def test_a_model_alone_is_drawn(show):
     page = show(make_case("multiclass").model)
     assert page.texts("nav li a") == ["Importance", "Trees", "Features", "Parameters", "Reproduce"]

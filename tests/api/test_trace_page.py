@@ -74,6 +74,15 @@ def test_every_step_of_every_example_draws(browser, pages):
         assert browser.errors() == []
 
 
+def test_a_tree_appears_out_of_nothing(browser, salary):
+    """Its nodes have been seen by nobody before: none may fade from where a browser draws unstyled shapes, in black."""
+    browser.run("trace.go(0)")
+    opacities = browser.run(
+        "trace.go(1); return [...document.querySelectorAll('#tree .node.hidden')].map(e => getComputedStyle(e).opacity)"
+    )
+    assert opacities and set(opacities) == {"0"}
+
+
 def test_stepping(browser, salary):
     assert browser.find("#caption").text == "Every row starts at the same prediction"
     assert browser.find("#back").get_property("disabled")
@@ -213,6 +222,28 @@ def test_a_narrow_screen_does_not_scroll_sideways(browser, salary, scheme):
     assert browser.run("return getComputedStyle(document.body).backgroundColor") != background
     browser.prefer("light")
     browser.resize(1280, 900)
+
+
+def test_a_step_on_paper_is_whole_and_light(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    arboost.trace(X, X[:, 0] > 0, {"objective": "binary:logistic"}, 1).to_html(tmp_path / "many.html")
+    media = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.resize(760, 1000)
+    try:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        browser.open(tmp_path / "many.html")
+        browser.wait("window.trace")
+        step_to(browser, "search", node=0)
+        cut = browser.run(
+            "return [...document.querySelectorAll('.scroll')].filter(e => getComputedStyle(e).overflowY !== 'visible' "
+            "|| e.scrollWidth > e.clientWidth + 1).map(e => e.parentElement.className)"
+        )
+        assert cut == []
+        assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert not browser.find("#next").is_displayed()
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 def test_classes_and_many_rows(browser, tmp_path):

@@ -45,10 +45,12 @@ def house(tmp_path_factory):
     return folder, "\n".join(programs)
 
 
-def run(folder, *arguments):
+def run(folder, *arguments, **environment):
     ran = subprocess.run(
         [sys.executable, *arguments],
-        env=os.environ | {"PYTHONPATH": str(folder / "src"), "ARBOOST_CACHE_DIR": str(folder / "kernels")},
+        env=os.environ
+        | {"PYTHONPATH": str(folder / "src"), "ARBOOST_CACHE_DIR": str(folder / "kernels")}
+        | environment,
         cwd=folder,
         capture_output=True,
         text=True,
@@ -73,5 +75,15 @@ def test_the_recipes_pass_the_rules(house):
     run(folder, "-m", "ruff", "format", "--check", "src")
     rules = [f"tests/architecture/test_{name}.py" for name in ("kernels", "size")]
     named = ["test_regression.py", "test_base.py::test_every_loss_is_covered_here"]
+    lists = ["test_objectives_are_xgboosts", "test_choices_are_xgboosts[grow_policy]"]
     tests = [*rules, *(f"tests/unit/losses/{name}" for name in named)]
+    tests += [f"tests/unit/params/test_table.py::{name}" for name in lists]
     assert "passed" in run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+
+
+def test_a_device_knows_the_formulas(house):
+    folder, _ = house
+    simulated = {"ARBOOST_TEST_DEVICE": "simulator", "NUMBA_ENABLE_CUDASIM": "1"}
+    tests = [f"tests/device/test_formulas.py::test_{name}" for name in ("all_formulas_are_tested", "a_formula")]
+    command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "all_formulas or fair_error", *tests]
+    assert "2 passed" in run(folder, *command, **simulated)

@@ -24,6 +24,8 @@ def test_a_booster_shows_its_model():
     assert cards.model_digest(model) == digest
     for text in ("Booster", "multi:softprob", ">6<", ">18<", "4 (score 0.25)", f"sha256 {digest[:16]}"):
         assert text in card
+    model.set_attr(best_score=0.009924014173389294)
+    assert "4 (score 0.00992401)" in model._repr_html_()
 
 
 def test_a_booster_without_a_model_shows_its_parameters():
@@ -40,7 +42,7 @@ def test_a_matrix_shows_its_size_and_what_it_has(kind):
     X = np.array([[1.0, np.nan], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]])
     data = kind(X, [0, 1, 0, 3], weight=[1, 2, 3, 4], feature_names=["one", "two"], feature_types=["float", "c"])
     card = data._repr_html_()
-    expected = (kind.__name__, "4 rows x 2 features", "12.50%", "one, two", "0 to 3", "weight", "1 features")
+    expected = (kind.__name__, "4 rows x 2 features", "12.50%", "one, two", "0 to 3", "weight", "1 of 2 features")
     for text in expected:
         assert text in card
     assert "3 columns" in arboost.DMatrix(X, np.ones((4, 3)))._repr_html_()

@@ -5,14 +5,15 @@ import importlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import rich_click as click
 from click.exceptions import Exit
 
+from arboost.cli import show
 from arboost.cli.options import SETTINGS
-from arboost.cli.show import err
 
 # Command -> the module that has it; in the order of the help.
 _COMMANDS = {
@@ -24,11 +25,12 @@ _COMMANDS = {
 _MODULE_OF = {name: module for commands in _COMMANDS.values() for name, module in commands.items()}
 _HEADING = """Gradient-boosted trees: a model from a table, in one line.
 
+Every command has its own [bold]--help[/bold] with examples.
+
 \b
     arboost train people.csv --target income --model m.json
     arboost predict new.csv --model m.json --out predictions.csv
-
-Every command has its own [bold]--help[/bold] with examples."""
+    arboost report m.json --data test.csv --target income --out report.html"""
 
 
 _JSON_FLAG = "arboost.json"
@@ -60,11 +62,13 @@ class _Program(click.RichGroup):
         if "--json" in (ctx._protected_args + ctx.args):
             ctx.meta[_JSON_FLAG] = True
         try:
-            status = super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = lambda message, *_, **__: show.note(str(message))
+                status = super().invoke(ctx)
         except (click.ClickException, Exit, BrokenPipeError):
             raise
         except (KeyboardInterrupt, click.Abort):
-            err().print("interrupted", style="yellow")
+            show.err().print("interrupted", style="yellow")
             status = 130
         except Exception as error:
             status = _explain(error, _JSON_FLAG in ctx.meta)
@@ -124,9 +128,7 @@ def _explain(error: Exception, as_json: bool) -> int:
         message = f"{type(error).__name__}: {message} (this should not happen; ARBOOST_DEBUG=1 shows where)"
     if as_json:
         return _fail_as_json(message, 1)
-    console = err()
-    console.print("error: ", style="bold red", end="")
-    console.print(message, markup=False)
+    show.say("error", "bold red", message)
     return 1
 
 

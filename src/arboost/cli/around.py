@@ -12,6 +12,7 @@ from arboost.cli.options import (
     TRAINING,
     PanelledCommand,
     TrainingCommand,
+    Whole,
     config_options,
     data_argument,
     file_option,
@@ -35,12 +36,20 @@ one interactive web page with --html.
     arboost trace small.csv --target label --html trace.html --rounds 2 --max-depth 2"""
 
 
+def _example_names(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    return [name for name in importlib.import_module("arboost.trace").EXAMPLES if name.startswith(incomplete)]
+
+
 @click.command("trace", cls=TrainingCommand, help=_TRACE_HELP, short_help="Every number of a small training.",
                context_settings=SETTINGS)  # fmt: skip
 @data_argument(required=False)
 @target_option()
 @click.option(
-    "--example", metavar="NAME", panel=DATA, help="A worked example instead of data; --list-examples names them."
+    "--example",
+    metavar="NAME",
+    panel=DATA,
+    shell_complete=_example_names,
+    help="A worked example instead of data; --list-examples names them.",
 )
 @click.option("--list-examples", is_flag=True, panel=DATA, help="Name the examples.")
 @file_option("--html", help="Write the interactive page.")
@@ -48,7 +57,7 @@ one interactive web page with --html.
 @click.option(
     "--rounds",
     "-n",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=3,
     metavar="N",
     help="Rounds of boosting. (default: 3)",
@@ -65,7 +74,8 @@ def trace(
         raise click.UsageError("Give a file and its --target, or --example NAME.")
     module = importlib.import_module("arboost.trace")
     if list_examples:
-        show.out().print("\n".join(module.EXAMPLES), markup=False)
+        for name in module.EXAMPLES:
+            show.out().print(f"[cyan]{name:<12}[/cyan] {module.example(name).title}")
         return 0
     if example is not None:
         if example not in module.EXAMPLES:
@@ -85,33 +95,23 @@ def trace(
 
 
 def _trace_data(module: Any, values: dict[str, Any], rounds: int) -> Any:
-    """A trace of the user's own rows; categories are shown by their names."""
+    """A trace of the user's own rows; classes are shown by their names."""
     from arboost.cli import tables, tasks
 
     params = given_parameters(values)
     source, roles = source_from(values), roles_from(values)
     data = tables.load(source, roles)
     task, label = tasks.find_task(data, None, params.get("objective"))
-    X, names, value_names = _coded(data)
+    target, notes = ", ".join(task.target) if task.target else None, ""
+    classes = [str(name) for name in task.classes or ()]
+    if target and task.kind == "binary" and classes != ["0", "1"]:
+        target = f"{target} is {classes[1]}"
+    elif target and task.kind == "multiclass":
+        notes = f"{target}: {', '.join(f'{code} is {name}' for code, name in enumerate(classes))}."
     return module(
-        X, label, task.params() | params, rounds, feature_names=names, title=data.name,
-        target_name=", ".join(task.target) if task.target else None, value_names=value_names,
+        data.matrix(label), None, task.params() | params, rounds, title=data.name, target_name=target, notes=notes,
+        class_names=classes if task.kind == "multiclass" else None,
     )  # fmt: skip
-
-
-def _coded(data: Any) -> tuple[Any, list[str], dict[str, dict[float, str]]]:
-    """Rows as numbers, categories by their codes, and what the codes mean."""
-    import numpy as np
-
-    matrix = data.matrix()
-    X = np.concatenate([part.copy() for _, part in matrix.chunks()])
-    names = list(matrix.feature_names or [f"f{k}" for k in range(matrix.num_col())])
-    meanings = {}
-    if matrix.categories is not None:
-        for name, values in zip(names, matrix.categories.values):
-            if values is not None:
-                meanings[name] = {float(code): str(value) for code, value in enumerate(values)}
-    return X, names, meanings
 
 
 _DEMO_HELP = "Train on real data, look at the errors, prove the promises, compare with the libraries installed here."
@@ -144,12 +144,12 @@ _BENCH_HELP = """Time the same training with every library that is installed, ta
 )
 @data_argument(required=False, help="Rows to train on; made-up ones if none are given.")
 @target_option()
-@_number_option("--rows", click.IntRange(10), 100_000, "Rows to make up.", DATA)
-@_number_option("--features", click.IntRange(8), 28, "Features to make up.", DATA)
-@_number_option("--rounds", click.IntRange(1), 100, "Rounds of boosting.")
-@_number_option("--depth", click.IntRange(1, 15), 6, "Depth of the trees.")
-@_number_option("--threads", click.IntRange(0), 0, "Threads of every library; 0: all.")
-@_number_option("--repeats", click.IntRange(1), 3, "Runs, of which the best counts.")
+@_number_option("--rows", Whole(10), 100_000, "Rows to make up.", DATA)
+@_number_option("--features", Whole(8), 28, "Features to make up.", DATA)
+@_number_option("--rounds", Whole(1), 100, "Rounds of boosting.")
+@_number_option("--depth", Whole(1, 15), 6, "Depth of the trees.")
+@_number_option("--threads", Whole(0), 0, "Threads of every library; 0: all.")
+@_number_option("--repeats", Whole(1), 3, "Runs, of which the best counts.")
 @click.option("--peers", metavar="NAMES", panel=TRAINING, help="Only these, separated by commas.")
 @role_options()
 @format_options()
@@ -185,8 +185,14 @@ _PARAMETERS_HELP = """Print what parameters mean: all as Markdown, or some by na
     arboost parameters eta max_depth"""
 
 
+def _parameter_names(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    from arboost.params.table import ALIASES, PARAMS
+
+    return sorted(name for name in {*PARAMS, *ALIASES} if name.startswith(incomplete.replace("-", "_")))
+
+
 @click.command("parameters", help=_PARAMETERS_HELP, short_help="What they mean.", context_settings=SETTINGS)
-@click.argument("names", nargs=-1, help="Names or aliases; all by default.")
+@click.argument("names", nargs=-1, shell_complete=_parameter_names, help="Names or aliases; all by default.")
 @json_option()
 def parameters(names: tuple[str, ...], as_json: bool) -> int:
     from arboost.params.spec import closest

@@ -8,16 +8,13 @@ import numpy as np
 
 from arboost.runtime.errors import XGBoostError
 
-_SUFFIXES = (".png", ".svg", ".pdf")
 _MOST_FEATURES = 15
 _MOST_POINTS = 2000  # of a feature; more make no other picture
 _HEIGHT = 0.8  # of a swarm, in rows
 
 
-def _pyplot(path: str) -> Any:
-    """matplotlib without a window; refuses a file that it cannot write before anything is drawn."""
-    if Path(path).suffix.lower() not in _SUFFIXES:
-        raise XGBoostError(f"{path}: a picture is {', '.join(_SUFFIXES)}, told by the suffix.")
+def _pyplot() -> Any:
+    """matplotlib without a window."""
     try:
         import matplotlib
     except ImportError:
@@ -30,7 +27,7 @@ def _pyplot(path: str) -> Any:
 
 def draw_model(model: str, kind: str, out: str, tree: int, most: int, by: str) -> None:
     """Importance or a tree of a model file, or the curves of a file of metrics."""
-    pyplot = _pyplot(out)
+    pyplot = _pyplot()
     from arboost import plot_importance, plot_metric, plot_tree
     from arboost.cli.using import load_model
 
@@ -71,7 +68,7 @@ def draw_shap(out: str, shap: np.ndarray, matrix: Any, names: list[str], outputs
     names, outputs
         Of the features and the outputs.
     """
-    pyplot = _pyplot(out)
+    pyplot = _pyplot()
     weight = np.abs(shap[:, :, :-1]).mean(axis=0)
     top = np.argsort(-weight.sum(axis=0), kind="stable")[:_MOST_FEATURES][::-1]
     figure, axes = pyplot.subplots(figsize=(8, 1.2 + 0.42 * len(top)), layout="constrained")
@@ -97,7 +94,8 @@ def _draw_swarms(figure: Any, axes: Any, shap: np.ndarray, matrix: Any, top: np.
     values = np.concatenate([part.copy() for _, part in matrix.chunks()])[rows]
     axes.axvline(0, color="0.8", zorder=0)
     for y, f in enumerate(top):
-        shade = _ranks(values[:, f])
+        is_category = matrix.feature_types is not None and matrix.feature_types[f] == "c"  # its codes have no order
+        shade = np.full(len(rows), np.nan) if is_category else _ranks(values[:, f])
         known = ~np.isnan(shade)
         heights = y + _swarm(shap[rows, f])
         axes.scatter(shap[rows, f][~known], heights[~known], s=7, color="0.7", linewidths=0)
@@ -106,7 +104,7 @@ def _draw_swarms(figure: Any, axes: Any, shap: np.ndarray, matrix: Any, top: np.
         )
     bar = figure.colorbar(points, ax=axes, ticks=[0, 1], shrink=0.6, aspect=30)
     bar.ax.set_yticklabels(["low", "high"])
-    bar.set_label("value of the feature")
+    bar.set_label("value of the feature (grey: missing, or a category)")
     bar.outline.set_visible(False)
 
 

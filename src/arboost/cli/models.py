@@ -9,8 +9,12 @@ import rich_click as click
 from arboost.cli import show
 from arboost.cli.options import (
     DATA,
+    PICTURES,
     SETTINGS,
+    InFile,
+    OutFile,
     PanelledCommand,
+    Whole,
     file_option,
     format_options,
     json_option,
@@ -49,7 +53,9 @@ _REPORT_HELP = """Write a report of a model as one HTML file: scores, curves, im
     "report", cls=PanelledCommand, help=_REPORT_HELP, short_help="A model as one HTML page.", context_settings=SETTINGS
 )
 @_model_argument()
-@click.option("--data", metavar="FILE", panel=DATA, help="Rows to show the model on, best ones it has not seen.")
+@click.option(
+    "--data", type=InFile(), metavar="FILE", panel=DATA, help="Rows to show the model on, best ones it has not seen."
+)
 @target_option()
 @file_option("--out", "-o", default="report.html", help="The page.")
 @role_options(training=False)
@@ -88,9 +94,9 @@ _PLOT_HELP = """Draw the importance of the features, one tree, or the scores of 
 @_model_argument()
 @click.option("--kind", type=click.Choice(["importance", "tree", "metric"]), default="importance", show_default=True,
               help="What to draw.")  # fmt: skip
-@file_option("--out", "-o", default="plot.png", help=".png, .svg or .pdf.")
-@click.option("--tree", type=click.IntRange(0), default=0, show_default=True, help="Which tree.")
-@click.option("--most", type=click.IntRange(1), default=20, show_default=True, help="Features, at most.")
+@file_option("--out", "-o", default="plot.png", help=".png, .svg or .pdf.", suffixes=PICTURES)
+@click.option("--tree", type=Whole(0), default=0, show_default=True, help="Which tree.")
+@click.option("--most", type=Whole(1), default=20, show_default=True, help="Features, at most.")
 @click.option("--by", type=click.Choice(["weight", "gain", "cover", "total_gain", "total_cover"]), default="gain",
               show_default=True, help="What makes a feature important.")  # fmt: skip
 def plot(model: str, kind: str, out: str, tree: int, most: int, by: str) -> int:
@@ -114,7 +120,7 @@ _DUMP_HELP = """Print the trees of a model.
 @click.option("--format", "form", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True,
               help="How.")  # fmt: skip
 @click.option("--stats", is_flag=True, help="With gain and cover.")
-@click.option("--tree", type=click.IntRange(0), help="This tree only.")
+@click.option("--tree", type=Whole(0), help="This tree only.")
 @file_option("--out", "-o", help="Write to a file instead of stdout.")
 @json_option()
 def dump(model: str, form: str, stats: bool, tree: int | None, out: str | None, as_json: bool) -> int:
@@ -155,13 +161,13 @@ _CONVERT_HELP = """Write a model in another format, told by the suffix.
     context_settings=SETTINGS,
 )
 @_model_argument()
-@click.argument("target", metavar="TARGET", help="File to write: .json, .ubj, .onnx or .py.", panel=DATA)
+@click.argument(
+    "target", type=OutFile(_CONVERTED), metavar="TARGET", help="File to write: .json, .ubj, .onnx or .py.", panel=DATA
+)
 @click.option("--margin", is_flag=True, help="ONNX: give raw scores instead of predictions.")
 def convert(model: str, target: str, margin: bool) -> int:
     booster = load_model(model)
     suffix = Path(target).suffix.lower()
-    if suffix not in _CONVERTED:
-        raise click.UsageError(f"{target}: a model becomes {', '.join(_CONVERTED)}, told by the suffix.")
     if suffix == ".onnx":
         booster.to_onnx(target, output_margin=margin)
     elif suffix == ".py":

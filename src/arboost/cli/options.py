@@ -5,6 +5,7 @@ A parameter is declared nowhere but in `arboost.params.table`: its flag, its hel
 
 import functools
 import json
+import os
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from arboost.cli.tables import Roles, Source
 
 FORMATS = ("csv", "tsv", "parquet", "libsvm")
+TABLES = (".csv", ".tsv", ".tab", ".txt", ".gz", ".parquet", ".pq", "")  # files that `writing` can write
+PICTURES = (".png", ".svg", ".pdf")
 
 # Shown by --help; the others by --help-all.
 COMMON = (
@@ -50,6 +53,41 @@ class TableValue(click.ParamType):
 
         choices = self.param.choices or (("true", "false") if self.param.type is bool else ())
         return [CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
+
+
+class Whole(click.IntRange):
+    """A whole number, called so."""
+
+    name = "whole number"
+
+
+class InFile(click.Path):
+    """A file to read that is looked for later; the Tab key completes it."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_dash=True)
+
+
+class OutFile(click.Path):
+    """A file to write. What cannot be written is refused before the work, not after it."""
+
+    def __init__(self, suffixes: Sequence[str]) -> None:
+        super().__init__(dir_okay=False, allow_dash=True)
+        self._suffixes = suffixes
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx))).expanduser()
+        if value == "-":
+            return value
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            self.fail(f"there is no folder {folder}.", param, ctx)
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            self.fail(f"{path if path.exists() else folder} cannot be written to.", param, ctx)
+        if self._suffixes and path.suffix.lower() not in self._suffixes:
+            kinds = " or ".join(suffix for suffix in self._suffixes if suffix)
+            self.fail(f"{value}: saved as {kinds}, told by the suffix.", param, ctx)
+        return value
 
 
 @functools.cache
@@ -158,6 +196,13 @@ def _option_named(ctx: click.Context, written: str, path: str) -> click.Paramete
     return options[key]
 
 
+def _read_delimiter(ctx: click.Context, _: Any, written: str | None) -> str | None:
+    mark = {"\\t": "\t", "tab": "\t"}.get(written or "", written)
+    if mark is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n'):
+        raise click.BadParameter(f"{written!r} is not one character; a tab is written tab.")
+    return mark
+
+
 Decorator = Callable[[Any], Any]
 
 
@@ -172,7 +217,8 @@ def _chained(*decorators: Decorator) -> Decorator:
 
 def data_argument(required: bool = True, help: str = "CSV, Parquet or libsvm file; - reads stdin.") -> Decorator:
     """The file to work on."""
-    return click.argument("data", required=required, metavar="DATA" if required else "[DATA]", help=help, panel=DATA)
+    metavar = "DATA" if required else "[DATA]"
+    return click.argument("data", type=InFile(), required=required, metavar=metavar, help=help, panel=DATA)
 
 
 def column_option(*flags: str, help: str, multiple: bool = False) -> Decorator:
@@ -187,7 +233,10 @@ def format_options() -> Decorator:
             "--format", type=click.Choice(FORMATS), metavar="FORMAT", panel=DATA,
             help="csv, tsv, parquet or libsvm, if the name of the file does not tell.",
         ),
-        click.option("--delimiter", metavar="CHAR", panel=DATA, help="What parts the fields, if not a comma."),
+        click.option(
+            "--delimiter", metavar="CHAR", panel=DATA, callback=_read_delimiter,
+            help="What parts the fields, if neither , nor ; nor a tab.",
+        ),
         click.option("--missing", metavar="WORD", panel=DATA, multiple=True, help="A word for missing, such as ?"),
     )  # fmt: skip
 
@@ -219,10 +268,10 @@ def json_option() -> Decorator:
     return click.option("--json", "as_json", is_flag=True, panel=OUTPUT, help="Print one JSON object, not tables.")
 
 
-def file_option(*flags: str, help: str, default: str | None = None, required: bool = False) -> Decorator:
+def file_option(*flags: str, help: str, default: str | None = None, suffixes: Sequence[str] = ()) -> Decorator:
     """A file that is written."""
     words = f"{help} (default: {default})" if default else help
-    return click.option(*flags, metavar="FILE", panel=OUTPUT, help=words, default=default, required=required)
+    return click.option(*flags, type=OutFile(suffixes), metavar="FILE", panel=OUTPUT, help=words, default=default)
 
 
 def config_options() -> Decorator:

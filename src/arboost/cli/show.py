@@ -4,10 +4,12 @@ Results go to stdout; progress, notes and errors to stderr, so that a pipe carri
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table
@@ -17,6 +19,8 @@ _BAR = "█"
 _HALF = "▌"
 _BAR_WIDTH = 32
 _UPDATE_SECONDS = 0.05
+_NAME_WIDTH = 28
+QUIET = "arboost.quiet"  # in the meta of a command's context
 
 
 def out() -> Console:
@@ -30,18 +34,37 @@ def err() -> Console:
 
 
 def note(message: str) -> None:
-    """Something the user should know, on stderr."""
-    err().print(Text("note: ", style="yellow") + Text(message))
+    """Something the user should know: one line on stderr, of any width; nothing under --quiet."""
+    context = click.get_current_context(silent=True)
+    if context is None or QUIET not in context.meta:
+        say("note", "yellow", message)
+
+
+def say(kind: str, style: str, message: str) -> None:
+    """A line on stderr that scripts can look for: it is not broken where the terminal ends."""
+    err().print(Text(f"{kind}: ", style=style) + Text(message), soft_wrap=True)
 
 
 def print_json(result: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(result, indent=2, default=_plain, ensure_ascii=False))
+    print(as_json(result))
+
+
+def as_json(result: Mapping[str, Any]) -> str:
+    """JSON that every reader takes: numbers that are none, such as the auc of one class, are null."""
+    return json.dumps(_plain(result), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    """Only what JSON has: NumPy's numbers as Python's, no NaN and no infinity."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def number(value: float) -> str:
@@ -86,14 +109,16 @@ def bars(
 ) -> Table:
     """The largest values as bars."""
     table = _table(title, show_header=False)
-    table.add_column(style="cyan", max_width=28, no_wrap=True, overflow="ellipsis")
+    shown = [(name, value, words(value)) for name, value in sorted(values, key=lambda pair: -pair[1])[:most]]
+    largest = max((value for _, value, _ in shown), default=0.0) or 1.0
+    text_width = max((min(len(name), _NAME_WIDTH) + len(text) for name, _, text in shown), default=0)
+    width = max(1, min(_BAR_WIDTH, out().width - text_width - 4))  # two spaces on either side of the bar
+    table.add_column(style="cyan", max_width=_NAME_WIDTH, no_wrap=True, overflow="ellipsis")
     table.add_column(no_wrap=True)
-    table.add_column(justify="right")
-    shown = sorted(values, key=lambda pair: -pair[1])[:most]
-    largest = max((value for _, value in shown), default=0.0) or 1.0
-    for name, value in shown:
-        halves = round(2 * _BAR_WIDTH * max(value, 0.0) / largest)
-        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), words(value))
+    table.add_column(justify="right", no_wrap=True)
+    for name, value, text in shown:
+        halves = round(2 * width * max(value, 0.0) / largest)
+        table.add_row(Text(name), Text(_BAR * (halves // 2) + _HALF * (halves % 2), style="green"), text)
     if len(values) > most:
         table.add_row(f"and {len(values) - most} more", "", "", style="dim")
     return table

@@ -3,15 +3,14 @@
 Text columns are categories, times are days since 1970; categories of new data are matched with the model's by name.
 """
 
-import csv
 import gzip
-import io
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from arboost.cli.options import FORMATS
 from arboost.matrix import parquet
 from arboost.runtime.errors import XGBoostError
 
+JUDGED_BY = ("group", "lower", "upper")  # columns besides the target that a model is judged by, where it has them
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
     ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
@@ -30,6 +30,8 @@ _SUFFIXES = {
 _FORBIDDEN = str.maketrans("[]<", "()_")  # what names of features may not have in them, in XGBoost too
 _NAMES_OF_IDS = re.compile(r"(.*[_ ])?(id|uuid|index)|unnamed:? ?\d*|column0", re.IGNORECASE)
 _CSV_BLOCK = 1 << 30
+_GZIP_MARK = b"\x1f\x8b"
+_OTHER_MARKS = "\t;|"  # what may part the fields of a file called .csv
 _ROWS_AT_A_TIME = 1 << 20  # of Parquet that is read whole
 _MANY_CATEGORIES = 1000
 _DAY_SECONDS = 86400.0
@@ -75,9 +77,22 @@ class Source:
             return
         with tempfile.TemporaryDirectory(prefix="arboost-") as folder:
             copy = Path(folder) / f"copy.{self.kind}"
-            with copy.open("wb") as file, gzip.open(path) if self.path != "-" else sys.stdin.buffer as given:
-                shutil.copyfileobj(given, file)
-            yield str(copy)
+            try:
+                with copy.open("wb") as file, self._opened() as given:
+                    shutil.copyfileobj(given, file)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise XGBoostError(f"{self.name} cannot be unpacked: {error}") from error
+            try:
+                yield str(copy)
+            except XGBoostError as error:  # the reader knows the file by its name, not by that of a copy
+                raise XGBoostError(str(error).replace(str(copy), self.name)) from error
+
+    def _opened(self) -> Any:
+        """What the copy is made of, without the compression."""
+        if self.path != "-":
+            return gzip.open(Path(self.path).expanduser())
+        given: Any = sys.stdin.buffer
+        return gzip.open(given) if given.peek(2)[:2] == _GZIP_MARK else given
 
 
 @dataclass
@@ -109,6 +124,8 @@ class Data:
     target: Any = None  # a pyarrow array, or an array of numbers
     target_names: Sequence[str] = ()
     kept: dict[str, Any] = field(default_factory=dict)  # columns to copy into an output
+    has_groups: bool = False  # whether the features know them already
+    columns: dict[str, str] = field(default_factory=dict)  # those of JUDGED_BY
 
     @property
     def n_rows(self) -> int:
@@ -155,7 +172,9 @@ def read_columns(source: Source) -> Any:
     table = table.rename_columns(clean_names(table.column_names))
     twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
     if twice:
-        raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.")
+        advice = " Is its first line a row? Names of columns are needed where one of them holds text."
+        is_row = any(name.replace(".", "", 1).isdigit() for name in table.column_names)
+        raise XGBoostError(f"{source.name} has two columns named {twice[0]!r}.{advice if is_row else ''}")
     if not table.num_rows:
         raise XGBoostError(f"{source.name} has no rows.")
     return table
@@ -182,7 +201,7 @@ def _read_csv(source: Source, path: str) -> Any:
 
     from arboost.matrix.text import first_row
 
-    delimiter = source.delimiter or ("\t" if source.kind == "tsv" else ",")
+    delimiter = source.delimiter or ("\t" if source.kind == "tsv" else _delimiter_of(source, path))
     has_header = first_row(path, delimiter)[1] is not None
     whole = max(1, min(Path(path).stat().st_size, _CSV_BLOCK))  # types are found from the first block
     missing = [*arrow_csv.ConvertOptions().null_values, *source.missing]
@@ -192,6 +211,17 @@ def _read_csv(source: Source, path: str) -> Any:
         parse_options=arrow_csv.ParseOptions(delimiter=delimiter, ignore_empty_lines=True),
         convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, null_values=missing),
     )
+
+
+def _delimiter_of(source: Source, path: str) -> str:
+    """A comma, unless the first line has none and one of the other marks that tables come with."""
+    from arboost.matrix.text import first_row
+
+    _, names, n_columns = first_row(path, ",")
+    found = next((mark for mark in _OTHER_MARKS if n_columns == 1 and names and mark in names[0]), ",")
+    if found != ",":
+        show.note(f"{source.name}: its fields are parted by {'tabs' if found == chr(9) else found}, not by commas.")
+    return found
 
 
 def clean_names(names: Sequence[str]) -> list[str]:
@@ -357,7 +387,7 @@ def _load_libsvm(source: Source, roles: Roles) -> Data:
         raise XGBoostError(f"{source.name}: a libsvm file has no named columns; its first number is the label.")
     with source.on_disk() as path:
         matrix = DMatrix(f"{path}?format=libsvm")
-    return Data(source.name, matrix, {}, matrix.get_label())
+    return Data(source.name, matrix, {}, matrix.get_label(), has_groups=len(matrix.get_group()) > 0)
 
 
 def _resolve_numbers(names: Sequence[str], roles: Roles) -> Roles:
@@ -467,7 +497,9 @@ def _fields(table: Any, roles: Roles) -> dict[str, np.ndarray]:
 def as_data(source: Source, table: Any, features: Any, roles: Roles, keep: Sequence[str]) -> Data:
     """Features with the other columns of their table."""
     kept = {name: table.column(name) for name in keep}
-    return Data(source.name, features, _fields(table, roles), _target(table, roles.target), roles.target, kept)
+    columns = {role: getattr(roles, role) for role in JUDGED_BY if getattr(roles, role)}
+    target = _target(table, roles.target)
+    return Data(source.name, features, _fields(table, roles), target, roles.target, kept, columns=columns)
 
 
 def _target(table: Any, target: Sequence[str]) -> Any:
@@ -482,50 +514,3 @@ def _numbers(name: str, column: Any) -> np.ndarray:
         return column.cast(pyarrow.float64()).to_numpy()
     except pyarrow.ArrowException:
         raise XGBoostError(f"Column {name!r} holds {column.type}; numbers are expected.") from None
-
-
-def write_columns(path: str, columns: dict[str, Any]) -> None:
-    """Columns to a CSV or Parquet file by its suffix, or as CSV to stdout."""
-    with writing(path) as write:
-        write(columns)
-
-
-@contextmanager
-def writing(path: str) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """The same, some rows at a time: write(columns)."""
-    target = Path(path).expanduser()
-    if target.suffix.lower() in parquet.SUFFIXES:
-        with parquet.writing(target) as write:
-            yield write
-        return
-    mark = "\t" if target.suffix.lower() in (".tsv", ".tab") else ","
-    files: list[Any] = []  # opened when there is something to write: an error before that leaves an older file alone
-    with ExitStack() as opened:
-
-        def write_text(columns: dict[str, Any]) -> None:
-            text = _csv_bytes(_pyarrow().table(columns), mark, has_header=not files)
-            if not files:
-                files.append(sys.stdout.buffer if path == "-" else opened.enter_context(target.open("wb")))
-            files[0].write(text)
-            files[0].flush()
-
-        yield write_text
-
-
-def _csv_bytes(table: Any, mark: str, has_header: bool) -> bytes:
-    """CSV with quotes only if some text needs them."""
-    pyarrow = _pyarrow()
-    import pyarrow.csv as arrow_csv
-
-    header = io.StringIO()
-    if has_header:
-        csv.writer(header, delimiter=mark, lineterminator="\n").writerow(table.column_names)
-    for style in ("none", "needed"):
-        stream = pyarrow.BufferOutputStream()
-        options = arrow_csv.WriteOptions(include_header=False, delimiter=mark, quoting_style=style)
-        try:
-            arrow_csv.write_csv(table, stream, options)
-            break
-        except pyarrow.ArrowInvalid:  # a text with a quote, a delimiter or a line end in it
-            continue
-    return header.getvalue().encode() + stream.getvalue().to_pybytes()

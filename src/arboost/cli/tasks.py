@@ -1,12 +1,12 @@
 """What is to be learned: found from the target, kept in the model as attributes, and judged by fitting metrics."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from arboost.cli.tables import Data
+from arboost.cli.tables import JUDGED_BY, Data
 from arboost.runtime.errors import XGBoostError
 
 KINDS = ("regression", "binary", "multiclass", "ranking", "survival")
@@ -33,6 +33,7 @@ class Task:
     classes: list[Any] | None = None
     target: list[str] | None = None
     doubt: str = ""  # what to do if the task was not guessed right
+    columns: dict[str, str] = field(default_factory=dict)  # JUDGED_BY
 
     @property
     def words(self) -> str:
@@ -62,10 +63,10 @@ def find_task(data: Data, kind: str | None, objective: str | None) -> tuple[Task
     target = list(data.target_names)
     if objective is not None:
         kind = kind_of_objective(objective)
-    elif kind is None and "qid" in data.fields:
+    elif kind is None and (data.has_groups or "qid" in data.fields):
         kind = "ranking"
     if data.target is None:
-        return Task("survival", objective or "survival:aft", None, target), None
+        return Task("survival", objective or "survival:aft", None, target, columns=data.columns), None
     values, doubt = _values(data.target), ""
     if kind is None:
         kind = _guess(values)
@@ -76,11 +77,11 @@ def find_task(data: Data, kind: str | None, objective: str | None) -> tuple[Task
             raise XGBoostError(f"The target has one value only, {classes[0]!s}: there is nothing to learn.")
         if kind == "binary" and len(classes) > 2:
             raise XGBoostError(f"The target has {len(classes)} classes; a binary objective learns two.")
-        task = Task(kind, objective or _OBJECTIVES[kind], [_plain(c) for c in classes], target, doubt)
+        task = Task(kind, objective or _OBJECTIVES[kind], [_plain(c) for c in classes], target, doubt, data.columns)
         return task, codes.reshape(-1).astype(np.float32)
     if values.dtype == object:
         raise XGBoostError(f"The target {', '.join(target)} has text in it, which {kind} cannot learn.")
-    return Task(kind, objective or _OBJECTIVES[kind], None, target, doubt), np.asarray(values, np.float64)
+    return Task(kind, objective or _OBJECTIVES[kind], None, target, doubt, data.columns), np.asarray(values, np.float64)
 
 
 def _values(target: Any) -> np.ndarray:
@@ -132,7 +133,7 @@ def _plain(value: Any) -> Any:
 
 def keep(booster: Any, task: Task) -> None:
     """Write the task into the model, where XGBoost passes over it."""
-    facts = {"task": task.kind, "target": task.target, "classes": task.classes}
+    facts = {"task": task.kind, "target": task.target, "classes": task.classes} | task.columns
     booster.set_attr(**{_ATTRIBUTE: json.dumps(facts, ensure_ascii=False)})
 
 
@@ -144,7 +145,8 @@ def task_of(booster: Any) -> Task:
         facts = json.loads(kept) if kept else {}
     except ValueError:
         facts = {}
-    return Task(kind_of_objective(objective), objective, facts.get("classes"), facts.get("target"))
+    columns = {role: facts[role] for role in JUDGED_BY if role in facts}
+    return Task(kind_of_objective(objective), objective, facts.get("classes"), facts.get("target"), columns=columns)
 
 
 def label_codes(task: Task, data: Data) -> np.ndarray | None:
@@ -172,7 +174,8 @@ def judge(booster: Any, task: Task, matrix: Any) -> dict[str, float]:
     metrics = _METRICS.get(task.kind)
     has_several = task.objective in _OF_SEVERAL_OUTPUTS or matrix.get_label().ndim > 1
     if metrics is None or has_several:
-        return parse_scores(booster.eval(matrix, "data"))
+        found = parse_scores(booster.eval(matrix, "data"))
+        return found | (_concordance(booster, task, matrix) if task.kind == "survival" else {})
     if task.objective == "multi:softmax":  # it gives classes, of which no loss is known
         metrics = ["merror"]
     twin = booster.copy()
@@ -184,6 +187,20 @@ def judge(booster: Any, task: Task, matrix: Any) -> dict[str, float]:
     if task.kind == "regression":
         found["r2"] = _r2(twin.predict(matrix), matrix)
     return {name: value for name, value in found.items() if np.isfinite(value)}
+
+
+def _concordance(booster: Any, task: Task, matrix: Any) -> dict[str, float]:
+    """The share of pairs of rows in the right order: 0.5 is chance, 1 perfect."""
+    from arboost.report.survival import signed_times
+    from arboost.survival import concordance_index
+
+    is_cox = task.objective == "survival:cox"
+    times = signed_times(matrix.info, is_cox)
+    if times is None:
+        return {}
+    prediction = booster.predict(matrix)
+    value = concordance_index(times, prediction if is_cox else -prediction)
+    return {"concordance": value} if np.isfinite(value) else {}
 
 
 def parse_scores(line: str) -> dict[str, float]:

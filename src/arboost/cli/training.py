@@ -13,8 +13,11 @@ from arboost.cli import show
 from arboost.cli.options import (
     OUTPUT,
     SETTINGS,
+    TABLES,
     TRAINING,
+    InFile,
     TrainingCommand,
+    Whole,
     config_options,
     data_argument,
     file_option,
@@ -47,7 +50,7 @@ to tell how good the model is.
     arboost train people.csv --target income --model m.json
     arboost train people.csv -t income -m m.json --eta 0.05 --early-stopping 50
     arboost train people.csv -t income -m m.json --drop id --report report.html
-    arboost train people.csv -c config.toml   [dim]# target = "income"  rounds = 300  eta = 0.05[/dim]"""
+    arboost train people.csv --config train.toml   [dim]options in a file[/dim]"""
 
 _CV_HELP = """Cross-validate: train on all folds but one, test on that one, for each fold.
 
@@ -58,7 +61,7 @@ _CV_HELP = """Cross-validate: train on all folds but one, test on that one, for 
 
 def _shared(function: Any) -> Any:
     """Options of both commands, in the order of the help."""
-    number = click.IntRange(0)
+    number = Whole(0)
     for decorate in reversed(
         (
             data_argument(),
@@ -74,7 +77,7 @@ def _shared(function: Any) -> Any:
                 help="Rounds of boosting. (default: 100; with early stopping at most 1000)",
             ),
             click.option(
-                "--early-stopping", type=click.IntRange(1), metavar="N", panel=TRAINING,
+                "--early-stopping", type=Whole(1), metavar="N", panel=TRAINING,
                 help="Stop when the held-out score has not improved for so many rounds.",
             ),
             config_options(),
@@ -88,7 +91,9 @@ def _shared(function: Any) -> Any:
 @click.command(
     "train", cls=TrainingCommand, help=_TRAIN_HELP, short_help="Learn a model from a table.", context_settings=SETTINGS
 )
-@file_option("--model", "-m", help="Where to save the model: .json or .ubj.", default="model.json")
+@file_option(
+    "--model", "-m", help="Where to save the model: .json or .ubj.", default="model.json", suffixes=(".json", ".ubj")
+)
 @file_option("--metrics", "metrics_file", help="Write the scores of every round as JSON.")
 @file_option("--report", "report_file", help="Write a report of the model as one HTML file.")
 @click.option("--quiet", "-q", is_flag=True, panel=OUTPUT, help="Say nothing but errors.")
@@ -97,7 +102,9 @@ def _shared(function: Any) -> Any:
     "--split", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE", panel=TRAINING,
     help="Share of the rows to hold out; 0 trains on all. (default: 0.2; 0 below 50 rows)",
 )  # fmt: skip
-@click.option("--valid", metavar="FILE", panel=TRAINING, help="Held-out rows in a file of their own, not a split.")
+@click.option(
+    "--valid", type=InFile(), metavar="FILE", panel=TRAINING, help="Held-out rows in a file of their own, not a split."
+)
 @click.option(
     "--refit", is_flag=True, panel=TRAINING, help="In the end train on all rows, for the best number of rounds."
 )
@@ -118,8 +125,9 @@ def train(
     from arboost.cli import tables
     from arboost.config import config_context
 
+    if quiet:
+        ctx.meta[show.QUIET] = True
     ctx.with_resource(config_context(memory_budget=memory_budget))
-    _check_out(model)
     run = _Run(values, tables.load_any_size)
     run.hold_out(valid, split)
     found: dict[str, Any] = {}
@@ -287,27 +295,16 @@ class _Run:
         return f"{self.n_rounds} rounds"
 
 
-def _check_out(path: str) -> None:
-    """Refuse before the work what could not be saved after it."""
-    folder = Path(path).expanduser().resolve().parent
-    if not folder.is_dir():
-        raise click.UsageError(f"--model: there is no folder {folder}.")
-    if Path(path).suffix.lower() not in (".json", ".ubj"):
-        raise click.UsageError(f"--model: a model is saved as .json or .ubj, not {Path(path).suffix or path!r}.")
-
-
 def _save_interrupted(run: _Run, stopped: KeyboardInterrupt, path: str) -> None:
     """Keep the rounds that were finished."""
     booster = getattr(stopped, "booster", None)
     if booster is not None and booster.num_boosted_rounds():
         run.keep(booster, path)
-        show.note(f"the {booster.num_boosted_rounds()} finished rounds are saved: {path}")
+        show.say("note", "yellow", f"the {booster.num_boosted_rounds()} finished rounds are saved: {path}")
 
 
 def _write_json(path: str, result: dict[str, Any]) -> None:
-    import json
-
-    Path(path).write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    Path(path).write_text(f"{show.as_json(result)}\n", encoding="utf-8")
 
 
 def _write_report(booster: Any, path: str, run: _Run, found: dict[str, Any]) -> None:
@@ -345,17 +342,17 @@ def _print_result(booster: Any, result: dict[str, Any]) -> None:
 @click.option(
     "--folds",
     "-k",
-    type=click.IntRange(2),
+    type=Whole(2),
     default=5,
     metavar="N",
     panel=TRAINING,
     help="Number of folds. (default: 5)",
 )
-@file_option("--out", "-o", help="Write the scores of every round: .csv or .parquet.")
+@file_option("--out", "-o", help="Write the scores of every round: .csv or .parquet.", suffixes=TABLES)
 @_shared
 def cv(folds: int, out: str | None, as_json: bool, **values: Any) -> int:
     from arboost import cv as cross_validate
-    from arboost.cli import tables
+    from arboost.cli import tables, writing
 
     run = _Run(values, tables.load)
     if folds > run.data.n_rows:
@@ -371,7 +368,7 @@ def cv(folds: int, out: str | None, as_json: bool, **values: Any) -> int:
     result = _cv_result(run.task, folds, history, time.perf_counter() - began)
     if out:
         n_rounds = len(next(iter(history.values())))
-        tables.write_columns(out, {"round": list(range(1, n_rounds + 1)), **history})
+        writing.write_columns(out, {"round": list(range(1, n_rounds + 1)), **history})
     if as_json:
         show.print_json(result | {"history": history})
     else:

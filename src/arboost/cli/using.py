@@ -1,6 +1,7 @@
 """`predict`, `evaluate` and `explain`: a model and a table."""
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -9,8 +10,11 @@ from arboost.cli import show
 from arboost.cli.options import (
     DATA,
     OUTPUT,
+    PICTURES,
     SETTINGS,
+    TABLES,
     PanelledCommand,
+    Whole,
     column_option,
     data_argument,
     file_option,
@@ -48,8 +52,12 @@ def threads_option() -> Any:
 def load_model(path: str, threads: int = 0) -> Any:
     """The booster in a file."""
     from arboost import Booster
+    from arboost.runtime.errors import XGBoostError
 
-    return Booster({"nthread": threads} if threads else {}, model_file=path)
+    try:
+        return Booster({"nthread": threads} if threads else {}, model_file=path)
+    except XGBoostError as error:
+        raise XGBoostError(f"{path} is no model that can be read: {error}") from error
 
 
 _PREDICT_HELP = """Predict the rows of a table with a model.
@@ -72,15 +80,13 @@ the names they were trained with, with a probability each.
 )
 @data_argument()
 @model_option()
-@file_option("--out", "-o", help="CSV or Parquet file; - is stdout.", default="-")
+@file_option("--out", "-o", help="CSV or Parquet file; - is stdout.", default="-", suffixes=TABLES)
 @click.option(
     "--kind", type=click.Choice(_KINDS), default="auto", metavar="KIND", panel=OUTPUT,
     help="auto (classes by name, with probabilities), value, probability, margin or leaf.",
 )  # fmt: skip
 @click.option("--keep", multiple=True, metavar="COLUMN", panel=OUTPUT, help="Column to copy there, such as an id.")
-@click.option(
-    "--rounds", type=click.IntRange(1), metavar="N", help="Use the first so many rounds. (default: all, or the best)"
-)
+@click.option("--rounds", type=Whole(1), metavar="N", help="Use the first so many rounds. (default: all, or the best)")
 @column_option("--base-margin", help="Where the margin of each row starts.")
 @threads_option()
 @format_options()
@@ -89,7 +95,7 @@ def predict(
     model: str, out: str, kind: str, keep: tuple[str, ...], rounds: int | None, threads: int, as_json: bool,
     **values: Any,
 ) -> int:  # fmt: skip
-    from arboost.cli import tables, tasks
+    from arboost.cli import tables, tasks, writing
 
     booster = load_model(model, threads)
     task = tasks.task_of(booster)
@@ -97,15 +103,17 @@ def predict(
     roles = roles_from(values)
     roles.drop = [name for name in task.target or () if booster.feature_names is None]
     n_rows, seconds, columns = 0, 0.0, {}
-    with tables.writing(out) as write:
+    inline: list[dict[str, Any]] = []
+    with nullcontext(inline.append) if as_json and out == "-" else writing.writing(out) as write:
         for data in tables.stream_for_model(source, roles, booster, keep):
             began = time.perf_counter()
             columns = _prediction_columns(booster, task, data, kind, rounds)
             seconds += time.perf_counter() - began
             n_rows += data.n_rows
             write({**data.kept, **columns})
-    if as_json and out != "-":
-        show.print_json({"rows": n_rows, "out": out, "columns": list(columns), "seconds": round(seconds, 3)})
+    if as_json:
+        where = {"predictions": writing.as_lists(inline)} if inline else {"out": out, "columns": list(columns)}
+        show.print_json({"rows": n_rows, "seconds": round(seconds, 3), **where})
     elif out != "-":
         show.err().print(f"[green]✓[/green] {n_rows:,} rows predicted in {seconds:.2f} s, written to {out}")
     return 0
@@ -194,15 +202,19 @@ def evaluate(model: str, threads: int, as_json: bool, **values: Any) -> int:
 
 
 def labelled(booster: Any, values: dict[str, Any]) -> tuple["Task", "Data", Any]:
-    """The task of a model, rows with their target, and both as a matrix; the target's name is known to the model."""
+    """The task of a model, rows with their target, and both as a matrix; what is not named the model remembers."""
     from arboost.cli import tables, tasks
 
     task = tasks.task_of(booster)
     source, roles = source_from(values), roles_from(values)
-    if not roles.target and source.kind != "libsvm" and not roles.lower:
-        if not task.target:
+    if source.kind != "libsvm":
+        for role, name in task.columns.items():
+            setattr(roles, role, getattr(roles, role) or name)
+        roles.target = roles.target or task.target or ()
+        if not (roles.target or roles.lower):
             raise click.UsageError("Say which column has the true values: --target NAME.")
-        roles.target = task.target
+        if task.kind == "ranking" and not roles.group:
+            raise click.UsageError("Rows are ranked within groups: --group NAME.")
     data = tables.load_for_model(source, roles, booster, needs_target=True)
     return task, data, data.matrix(tasks.label_codes(task, data))
 
@@ -249,9 +261,9 @@ The values of a row and its bias add up to its margin, exactly.
 )
 @data_argument()
 @model_option()
-@file_option("--out", "-o", help="Write the values of every row: .csv or .parquet.")
-@file_option("--plot", help="Draw them: .png, .svg or .pdf.")
-@click.option("--rows", type=click.IntRange(1), metavar="N", help="Explain the first so many rows only.")
+@file_option("--out", "-o", help="Write the values of every row: .csv or .parquet.", suffixes=TABLES)
+@file_option("--plot", help="Draw them: .png, .svg or .pdf.", suffixes=PICTURES)
+@click.option("--rows", type=Whole(1), metavar="N", help="Explain the first so many rows only.")
 @click.option("--approximate", is_flag=True, help="Faster, and not exact.")
 @threads_option()
 @format_options()
@@ -262,7 +274,7 @@ def explain(
 ) -> int:  # fmt: skip
     import numpy as np
 
-    from arboost.cli import tables, tasks
+    from arboost.cli import tables, tasks, writing
 
     booster = load_model(model, threads)
     task = tasks.task_of(booster)
@@ -277,7 +289,7 @@ def explain(
     weight = np.abs(shap[:, :, :-1]).mean(axis=(0, 1))
     ranked = sorted(zip(names, weight.tolist()), key=lambda pair: -pair[1])
     if out:
-        tables.write_columns(out, _shap_columns(shap, names, _outputs(task, shap.shape[1])))
+        writing.write_columns(out, _shap_columns(shap, names, _outputs(task, shap.shape[1])))
     if plot:
         from arboost.cli.drawing import draw_shap
 
@@ -286,7 +298,7 @@ def explain(
         files = {name: path for name, path in (("out", out), ("plot", plot)) if path}
         show.print_json({"rows": matrix.num_row(), "mean_abs_shap": dict(ranked)} | files)
         return 0
-    console = show.out()
+    console = show.err() if out == "-" else show.out()  # the values have stdout for themselves
     console.print(show.bars(ranked, f"Mean |SHAP| over {matrix.num_row():,} rows", most=20))
     for path in (out, plot):
         if path and path != "-":

@@ -571,7 +571,7 @@ class DMatrix:
         n_values = max(1, self.num_row() * self.num_col())
         facts = [("missing", f"{1.0 - self._n_nonmissing / n_values:.2%}")]
         if info.feature_types is not None and "c" in info.feature_types:
-            facts.append(("categorical", f"{info.feature_types.count('c'):,} features"))
+            facts.append(("categorical", f"{info.feature_types.count('c'):,} of {self.num_col():,} features"))
         if info.feature_names is not None:
             shown = info.feature_names[:_NAMES_SHOWN]
             facts.append(("features", ", ".join(shown) + (", …" if self.num_col() > len(shown) else "")))

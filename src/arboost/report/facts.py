@@ -18,6 +18,7 @@ _BARS = 24  # of the little histograms
 _MAX_FEATURES = 200  # rows of the table of features
 _PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pandas")
 # What changes no model: how many threads, how much is said.
+_SAID_ELSEWHERE = ("best_iteration", "best_score", "arboost_cli")  # attributes; the last: title and names of classes
 _SILENT = ("n_jobs", "nthread", "verbosity", "device", "validate_parameters")
 
 Rows = list[tuple[str, str]]
@@ -51,13 +52,14 @@ def model_facts(subject: Subject) -> Rows:
     if (begin, end) != (0, booster.num_boosted_rounds()):
         facts.append(("Rounds reported", f"{begin} to {end - 1}"))
     facts.append(("Base score", ", ".join(words(v, 6) for v in booster._learner.intercept[:6].tolist())))
-    facts += [(f"Attribute {name}", value) for name, value in booster.attributes().items() if "best_" not in name]
-    return facts
+    attributes = {name: value for name, value in booster.attributes().items() if name not in _SAID_ELSEWHERE}
+    return facts + [(f"Attribute {name}", value) for name, value in attributes.items()]
 
 
 def given_parameters(subject: Subject) -> list[tuple[str, str, str, str]]:
-    """(name, value, default, meaning) of the parameters that the user set."""
-    return [_parameter_row(name, value) for name, value in sorted(_given(subject).items())]
+    """(name, value, default, meaning) of the parameters that are not at their defaults; a file brings others too."""
+    rows = [_parameter_row(name, value) for name, value in sorted(_given(subject).items())]
+    return [row for row in rows if row[1] != row[2]]
 
 
 def all_parameters(subject: Subject) -> list[tuple[str, str, str, str]]:

@@ -28,7 +28,7 @@ def exact(value: float) -> float | int | None:
 
 
 def words(value: Any, digits: int = 5) -> str:
-    """A number for readers: 1,234,567, 0.83125, 1.2e-07."""
+    """A number for readers: 1,234,567, 0.83125, 1.2e-07; digits before the point are all there."""
     if value is None:
         return NO_VALUE
     if isinstance(value, int | np.integer):
@@ -36,8 +36,8 @@ def words(value: Any, digits: int = 5) -> str:
     value = float(value)
     if not math.isfinite(value):
         return NO_VALUE if math.isnan(value) else ("∞" if value > 0 else "-∞")
-    if value.is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
+    if abs(value) < 1e15 and (value.is_integer() or abs(value) >= 10**digits):
+        return f"{round(value):,}"
     text = f"{value:.{digits}g}"
     return text if "e" in text or abs(value) < 1000 else f"{float(text):,}".removesuffix(".0")
 

@@ -17,6 +17,7 @@ from arboost.report.numbers import NO_VALUE, words
 from arboost.version import __version__
 
 _SCRIPTS = ("draw.js", "charts.js", "explain.js", "trees.js", "page.js")
+_FEATURES_AT_ONCE = 40  # rows of the table of features; the others are folded
 _LONG = 60  # letters of a fact that takes a line of its own
 _LOGO = (
     '<svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M16 8 9 18M16 8l7 10M9 18l-4 7M9 18l4 7'
@@ -193,7 +194,11 @@ def _data(tables: dict[str, Any], charts: dict[str, Any]) -> str:
     shown, total = len(tables["features"]), tables["n_features"]
     caption = f"Features, {shown:,} of {total:,}" if shown < total else f"Features ({total:,})"
     parts.append(f"<h3>{caption}, the most important first</h3>")
-    return "".join([*parts, _feature_table(tables["features"])])
+    rows, head = _feature_rows(tables["features"])
+    parts.append(_table(head, rows[:_FEATURES_AT_ONCE], "features"))
+    if rest := rows[_FEATURES_AT_ONCE:]:
+        parts.append(f"<details><summary>{len(rest)} more features</summary>{_table(head, rest, 'features')}</details>")
+    return "".join(parts)
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
@@ -204,7 +209,8 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{entries}</dl>'
 
 
-def _feature_table(features: list[dict[str, Any]]) -> str:
+def _feature_rows(features: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """Rows of the table of features, and its head."""
     has_data = any("missing" in row for row in features)
     rows = []
     for rank, row in enumerate(features, start=1):
@@ -218,7 +224,7 @@ def _feature_table(features: list[dict[str, Any]]) -> str:
     head = "<th class=number>#</th><th>feature</th><th>type</th>"
     if has_data:
         head += "<th class=number>missing</th><th>range</th><th class=number>mean</th><th>distribution</th>"
-    return _table(head, rows, "features")
+    return rows, head
 
 
 def _bars(counts: list[int]) -> str:
@@ -248,7 +254,7 @@ def _parameters(tables: dict[str, Any]) -> str:
 
     parts = [_facts(tables["model"])]
     if tables["given"]:
-        parts += ["<h3>Parameters that were set</h3>", _table(head, rows(tables["given"]), "given")]
+        parts += ["<h3>Not at their defaults</h3>", _table(head, rows(tables["given"]), "given")]
     whole = _table(head, rows(tables["parameters"]), "parameters")
     parts.append(f"<details><summary>All {len(tables['parameters'])} parameters in force</summary>{whole}</details>")
     return "".join(parts)

@@ -91,7 +91,7 @@ def _score(subject: Subject, name: str, prediction: np.ndarray) -> float | None:
 
 
 def _concordance(subject: Subject) -> list[dict[str, Any]]:
-    times = survival.signed_times(subject)
+    times = survival.signed_times(subject.info, subject.kind == "cox")
     if times is None:
         return []
     risk = subject.margin[:, 0] if subject.kind == "cox" else -subject.margin[:, 0]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from arboost.matrix.meta import MetaInfo
 from arboost.report.explain import sample_matrix
 from arboost.report.numbers import rounded_list, thinned
 from arboost.report.subject import Subject
@@ -14,10 +15,9 @@ _POINTS = 1200
 _CURVES = 500  # rows whose survival curves are averaged
 
 
-def signed_times(subject: Subject) -> np.ndarray | None:
+def signed_times(info: MetaInfo, is_cox: bool) -> np.ndarray | None:
     """Times, negative where the event was not seen: a Cox model's labels, or lower bounds; None without labels."""
-    info = subject.info
-    if subject.kind == "cox":
+    if is_cox:
         return info.label
     low, high = info.label_lower_bound, info.label_upper_bound
     if low is None or high is None:
@@ -28,7 +28,7 @@ def signed_times(subject: Subject) -> np.ndarray | None:
 
 def survival_views(subject: Subject) -> list[dict[str, Any]]:
     """One view."""
-    times = signed_times(subject)
+    times = signed_times(subject.info, subject.kind == "cox")
     if times is None:
         return []
     margin = subject.margin[:, 0].astype(np.float64)

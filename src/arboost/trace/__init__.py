@@ -22,24 +22,26 @@ class _CallableModule(ModuleType):
     def __call__(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         params: Mapping[str, Any] | None = None,
         num_boost_round: int = 3,
         *,
         feature_names: Sequence[str] | None = None,
         target_name: str | None = None,
         title: str | None = None,
+        notes: str = "",
         value_names: Mapping[str, Mapping[float, str]] | None = None,
+        class_names: Sequence[str] | None = None,
         sliders: Mapping[str, Sequence[float]] | None = None,
     ) -> Trace:
         """Train a small model and record every number.
 
         Parameters
         ----------
-        X : array-like or data frame
-            Up to 5,000 rows of up to 100 numbers, NaN for missing.
+        X : array-like, data frame or DMatrix
+            Up to 5,000 rows of up to 100 numbers, NaN for missing. A DMatrix brings its labels, weights and groups.
         y : array-like
-            The labels.
+            The labels, unless X has them.
         params : dict, optional
             Parameters as for `train`. Unless they say otherwise trees have a depth of at most 3, and are grown with
             `tree_method="exact"` up to 200 rows, above with "hist" and 32 bins. Sampling, constraints and other
@@ -48,10 +50,12 @@ class _CallableModule(ModuleType):
             How many rounds, at most 20.
         feature_names : sequence of str, optional
             Names of the columns; a data frame has its own.
-        target_name, title : str, optional
-            What to call the labels, and the trace.
+        target_name, title, notes : str, optional
+            What to call the labels, and the trace; what to say about it.
         value_names : dict, optional
             Names to show for a feature's values, such as `{"master's": {0: "no", 1: "yes"}}`.
+        class_names : sequence of str, optional
+            Names of the classes of a `multi:` objective.
         sliders : dict, optional
             Values of "lambda", "gamma" and "eta" that the page's sliders offer; chosen from the run if not given.
 
@@ -68,7 +72,7 @@ class _CallableModule(ModuleType):
         """
         return Trace(
             X, y, params, num_boost_round, feature_names=feature_names, target_name=target_name, title=title,
-            value_names=value_names, sliders=sliders,
+            notes=notes, value_names=value_names, class_names=class_names, sliders=sliders,
         )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ class _Recorder:
         return Run(shown, learner.intercept.tolist(), margin.tolist(), self._prediction(margin), found, [])
 
     def _wording(self, margin: np.ndarray) -> dict[str, bool]:
-        """Whether -g is label less prediction, and whether a sum of hessians counts rows: what names depend on."""
+        """Whether -g is label less prediction, a sum of hessians counts rows, the start is a mean: names need this."""
         g, h = self._learner.last_gradients()
         label = self._data.get_label().reshape(len(margin), -1)
         if len(g) > 1 and label.shape[1] == 1:
@@ -115,7 +115,13 @@ class _Recorder:
         prediction = np.array(self._prediction(margin))
         is_plain = self._learner.loss.name in _LABEL_LESS_PREDICTION
         is_plain = is_plain and np.allclose(label - prediction, -g.T, rtol=1e-5, atol=1e-6)  # not where labels weigh
-        return {"plain_residuals": is_plain, "unit_hessians": bool((h == 1).all())}
+        weight = self._data.get_weight()
+        is_of_rows = len(weight) == len(label)  # those of groups belong to no row
+        mean = np.average(label, axis=0, weights=weight if is_of_rows else None)
+        is_mean = prediction.shape == label.shape and np.allclose(mean, prediction[0], rtol=1e-5, atol=1e-7)
+        return {
+            "plain_residuals": bool(is_plain), "unit_hessians": bool((h == 1).all()), "starts_at_mean": bool(is_mean),
+        }  # fmt: skip
 
     @property
     def _prunes(self) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from arboost.trace.view import Trace
 
 MAX_ROWS = 60  # of a table; a page shows more
+MAX_FEATURES_FIRST = 3  # more features come last in a table, so that the residuals are in sight
+_WIDEST = 10_000  # characters
 LOG_ODDS = {"binary:logistic", "reg:logistic"}
 
 
@@ -65,9 +67,18 @@ def show(trace: "Trace") -> None:
     except ImportError:
         print(plain(trace), end="")
         return
-    console = importlib.import_module("rich.console").Console(highlight=False)
+    console = _console()
+    measure = importlib.import_module("rich.measure").Measurement.get
     for block in blocks(trace):
-        console.print(_rich_block(block))
+        found = _rich_block(block)
+        wide = measure(console, console.options.update(max_width=_WIDEST), found).maximum
+        # no number is cut off where the terminal ends: a table that is too wide is wrapped by the terminal itself
+        is_cut = isinstance(block, Table) and wide > console.width
+        (_console(wide) if is_cut else console).print(found)
+
+
+def _console(width: int | None = None) -> Any:
+    return importlib.import_module("rich.console").Console(highlight=False, width=width)
 
 
 def _plain_block(block: Block) -> str:
@@ -117,8 +128,8 @@ def blocks(trace: "Trace") -> Iterator[Block]:
     yield Paragraph(f"{p['objective']}; {settings}")
     yield Heading("Start", 2)
     how = "given" if p["given_base_score"] else "estimated from the labels"
-    if p["objective"] == "reg:squarederror" and not p["given_base_score"]:
-        how = "the mean of the labels"
+    if p["starts_at_mean"] and not p["given_base_score"]:
+        how = "the share of each class" if p["objective"].startswith("multi:") else "the mean of the labels"
     yield Paragraph(f"Initial prediction: {', '.join(map(number, run.prediction[0]))} ({how}).")
     margin, prediction = run.margin, run.prediction
     for step in run.rounds:
@@ -130,6 +141,14 @@ def blocks(trace: "Trace") -> Iterator[Block]:
         margin, prediction = step.margin, step.prediction
 
 
+def columns_of(features: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """The columns of a table of rows, by name: those that stand for the categories of one feature are one."""
+    found: dict[str, list[int]] = {}
+    for place, feature in enumerate(features):
+        found.setdefault(feature["category"][0] if feature["category"] else feature["name"], []).append(place)
+    return found
+
+
 class _Round:
     """The blocks of one tree of a round."""
 
@@ -139,11 +158,13 @@ class _Round:
         self._trace, self._step, self._tree = trace, step, tree
         self._margin, self._before = margin, prediction
         self._data, self._params = trace.to_dict(), trace.run.params
+        self._columns = columns_of(self._data["features"])
         self._residual = "residual" if self._params["plain_residuals"] else "-gradient"
 
     def blocks(self) -> Iterator[Block]:
         if self._params["n_outputs"] > 1:
-            yield Heading(f"Output {self._tree.target}", 3)
+            name = self._data["outputs"][self._tree.target]
+            yield Heading(name[0].upper() + name[1:], 3)
         yield self._rows_table()
         for node in self._tree.nodes:
             yield from self._node_blocks(node)
@@ -155,35 +176,43 @@ class _Round:
         yield Heading("New predictions", 3)
         yield self._updates()
 
-    def _value(self, feature: int, x: float | None) -> str:
-        names = self._data["features"][feature]["values"]
-        return "?" if x is None else names.get(str(float(x)), number(x))
+    def _value(self, places: list[int], row: Sequence[float | None]) -> str:
+        """What a row has in a column of a table: a number, its name, or the one category of several that it is of."""
+        x, feature = row[places[0]], self._data["features"][places[0]]
+        if x is None:
+            return "?"
+        if feature["category"]:
+            return next((self._data["features"][f]["category"][1] for f in places if row[f]), "?")
+        return str(feature["values"].get(str(float(x)), number(x)))
 
     def _of_target(self, values: list[float]) -> float:
         return values[self._tree.target] if self._tree.target < len(values) else values[0]
 
-    def _row_head(self, r: int) -> list[str]:
-        cells = [self._value(f, x) for f, x in enumerate(self._data["X"][r])]
-        return [str(r + 1), *cells, number(self._of_target(self._data["y"][r]))]
+    def _row(self, r: int, cells: list[str]) -> list[str]:
+        """A row's number, group, values and label, and `cells`."""
+        values = [self._value(places, self._data["X"][r]) for places in self._columns.values()]
+        group = self._data["group"]
+        id = [str(r + 1)] if group is None else [str(r + 1), str(group[r])]
+        return self._placed(id, values, [number(self._of_target(self._data["y"][r])), *cells])
+
+    def _head(self, names: list[str]) -> list[str]:
+        id = ["row"] if self._data["group"] is None else ["row", "group"]
+        return self._placed(id, list(self._columns), [self._trace.target_name, *names])
+
+    @staticmethod
+    def _placed(id: list[str], features: list[str], others: list[str]) -> list[str]:
+        return [*id, *features, *others] if len(features) <= MAX_FEATURES_FIRST else [*id, *others, *features]
 
     def _rows_table(self) -> Block:
         tree, is_log_odds = self._tree, self._params["objective"] in LOG_ODDS
         extra = ["log odds"] if is_log_odds else []
-        columns = [
-            "row",
-            *self._trace.feature_names,
-            self._trace.target_name,
-            *extra,
-            "prediction",
-            self._residual,
-            "h",
-        ]
+        columns = self._head([*extra, "prediction", self._residual, "h"])
         rows = []
         for r in range(min(len(tree.g), MAX_ROWS)):
             odds = [number(self._of_target(self._margin[r]))] if is_log_odds else []
             prediction = number(self._of_target(self._before[r]))
-            rows.append([*self._row_head(r), *odds, prediction, number(-tree.g[r]), number(tree.h[r])])
-        return Table([*columns], _cut(rows, len(tree.g)))
+            rows.append(self._row(r, [*odds, prediction, number(-tree.g[r]), number(tree.h[r])]))
+        return Table(columns, _cut(rows, len(tree.g)))
 
     def _question(self, c: Candidate) -> str:
         if c.n_missing and (c.n_left if c.default_left else c.n_right) == c.n_missing:
@@ -256,14 +285,14 @@ class _Round:
     def _updates(self) -> Table:
         """Old prediction, what the leaf adds, new prediction."""
         tree, step, target = self._tree, self._step, self._tree.target
-        columns = ["row", *self._trace.feature_names, self._trace.target_name, "before", "leaf adds", "margin", "after"]
+        columns = self._head(["before", "leaf adds", "margin", "after"])
         value = {node.id: node.value for node in tree.nodes}
         rows = []
         for r in range(min(len(tree.g), MAX_ROWS)):
             added = number(value[tree.leaf_of_row[r]])
             after = number(self._of_target(step.prediction[r]))
             before = number(self._of_target(self._before[r]))
-            rows.append([*self._row_head(r), before, added, number(step.margin[r][target]), after])
+            rows.append(self._row(r, [before, added, number(step.margin[r][target]), after]))
         return Table(columns, _cut(rows, len(tree.g)))
 
 

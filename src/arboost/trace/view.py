@@ -46,7 +46,7 @@ class Trace:
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         params: Mapping[str, Any] | None = None,
         num_boost_round: int = 3,
         *,
@@ -55,14 +55,15 @@ class Trace:
         title: str | None = None,
         notes: str = "",
         value_names: Mapping[str, Mapping[float, str]] | None = None,
+        class_names: Sequence[str] | None = None,
         sliders: Mapping[str, Sequence[float]] | None = None,
     ):
-        names = None if feature_names is None else list(feature_names)
-        self._data = DMatrix(X, y, feature_names=names, enable_categorical=True)
+        self._data = _matrix_of(X, y, feature_names)
         _check_size(self._data, num_boost_round)
+        self._class_names = [str(name) for name in class_names or ()]
         self._values = _values_of(self._data)
         self._value_names = {name: dict(values) for name, values in (value_names or {}).items()}
-        self._categories: set[str] = set()  # names of the columns that stand for a category
+        self._categories: dict[str, tuple[str, str]] = {}  # columns that stand for a category: of which feature, which
         if "c" in (self._data.feature_types or ()):
             self._open_categories(num_boost_round)
         self._params = _params_for_showing(params, len(self._values))
@@ -77,9 +78,12 @@ class Trace:
 
     def _open_categories(self, n_rounds: int) -> None:
         """Put a 0/1 column for each category in the place of categorical features."""
-        table, names = _one_hot(self._data, self._values)
-        self._categories = set(names) - set(self._data.feature_names or ())
-        self._data = DMatrix(table, self._data.get_label(), feature_names=names)
+        table, names, self._categories = _one_hot(self._data, self._values)
+        coded, self._data = self._data, DMatrix(table, self._data.get_label(), feature_names=names)
+        if len(sizes := coded.get_group()):
+            self._data.set_info(group=sizes)
+        if len(weight := coded.get_weight()):
+            self._data.set_info(weight=weight)
         _check_size(self._data, n_rounds)
         self._values = table
         self._value_names |= {name: {0.0: "no", 1.0: "yes"} for name in self._categories}
@@ -99,6 +103,18 @@ class Trace:
                 "rows, features or rounds, a smaller max_depth, or tree_method='hist' with max_bin=32."
             )
         return run, booster
+
+    def output_names(self) -> list[str]:
+        """What the trees of a round are for."""
+        n_outputs = self.run.params["n_outputs"]
+        if len(self._class_names) == n_outputs:
+            return [f"class {name}" for name in self._class_names]
+        return [f"output {k}" for k in range(n_outputs)]
+
+    def _groups(self) -> list[int] | None:
+        """The number of every row's group, counted from 1; None without groups."""
+        sizes = self._data.get_group()
+        return np.repeat(np.arange(1, len(sizes) + 1), sizes).tolist() if len(sizes) else None
 
     # ---- views ----
 
@@ -153,7 +169,7 @@ class Trace:
             {
                 "name": name,
                 "values": {str(float(k)): v for k, v in self._value_names.get(name, {}).items()},
-                "category": name in self._categories,
+                "category": list(self._categories.get(name, ())),
             }
             for name in self.feature_names
         ]
@@ -164,9 +180,23 @@ class Trace:
             "notes": self.notes,
             "target": self.target_name,
             "features": features,
+            "outputs": self.output_names(),
+            "group": self._groups(),
             "X": table.tolist(),
             "y": label.tolist(),
         }
+
+
+def _matrix_of(X: Any, y: Any, feature_names: Sequence[str] | None) -> DMatrix:
+    """The rows with their labels, and with weights and groups where X is a matrix that has them."""
+    if not isinstance(X, DMatrix):
+        names = None if feature_names is None else list(feature_names)
+        return DMatrix(X, y, feature_names=names, enable_categorical=True)
+    if y is not None or feature_names is not None:
+        raise XGBoostError("A DMatrix has its own labels and names: leave out y and feature_names.")
+    if len(X.get_base_margin()):
+        raise XGBoostError("A trace starts every row at the same prediction: leave out base_margin.")
+    return X
 
 
 def _check_size(data: DMatrix, n_rounds: int) -> None:
@@ -181,8 +211,9 @@ def _check_size(data: DMatrix, n_rounds: int) -> None:
     for what, (n, most, hint) in advice.items():
         if n > most:
             raise XGBoostError(f"A trace shows every number: at most {most:,} {what} can be shown, got {n:,}. {hint}.")
-    if np.isnan(data.get_label()).any():
-        raise XGBoostError("A trace needs a label for every row, and got NaN.")
+    label = data.get_label()
+    if len(label) != data.num_row() or np.isnan(label).any():
+        raise XGBoostError(f"A trace needs a label for every row, and got {'NaN' if len(label) else 'none'}.")
 
 
 def _values_of(data: DMatrix) -> np.ndarray:
@@ -190,10 +221,10 @@ def _values_of(data: DMatrix) -> np.ndarray:
     return np.concatenate([values.copy() for _, values in data.chunks()])
 
 
-def _one_hot(data: DMatrix, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """The table with a 0/1 column for each category that occurs, missing where the feature is; and the names."""
+def _one_hot(data: DMatrix, values: np.ndarray) -> tuple[np.ndarray, list[str], dict[str, tuple[str, str]]]:
+    """The table with a 0/1 column for each category that occurs, missing where the feature is; names; what is new."""
     types, known = data.feature_types or [], data.get_categories().values
-    columns, names = [], []
+    columns, names, categories = [], [], {}
     for f, name in enumerate(data.feature_names or [f"f{i}" for i in range(data.num_col())]):
         x = values[:, f]
         if types[f] != "c":
@@ -205,7 +236,8 @@ def _one_hot(data: DMatrix, values: np.ndarray) -> tuple[np.ndarray, list[str]]:
             shown = str(code if category is None else category[code])
             columns.append(np.where(np.isnan(x), np.float32(np.nan), x == code).astype(np.float32))
             names.append(f"{name} = {shown}".translate(_NOT_IN_NAMES))
-    return np.column_stack(columns), names
+            categories[names[-1]] = (name, shown)
+    return np.column_stack(columns), names, categories
 
 
 def _params_for_showing(params: Mapping[str, Any] | None, n_rows: int) -> dict[str, Any]:

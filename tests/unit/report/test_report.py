@@ -12,6 +12,7 @@ import pytest
 
 import arboost
 from arboost.report import report_html, write_report
+from arboost.report.numbers import words
 from arboost.runtime.errors import XGBoostError
 from arboost.survival import concordance_index
 from report_cases import CASES, N_ROWS, make_case, read_page
@@ -382,3 +383,24 @@ def test_few_rounds_one_row_and_constant_predictions():
     model = arboost.train({}, arboost.DMatrix(X, [1.0]), 1)
     page = read_page(report_html(model, X, [1.0]))
     assert page.metrics["rmse"] >= 0 and "trees" in page.sections
+
+
+def test_only_what_is_not_a_default_is_listed_and_nothing_of_the_command_line(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 50))
+    made = arboost.train({"objective": "binary:logistic", "max_depth": 6}, arboost.DMatrix(X, X[:, 0] > 0), 2)
+    made.set_attr(arboost_cli="{}", author="Ada")
+    made.save_model(tmp_path / "m.json")
+    text = report_html(arboost.Booster(model_file=tmp_path / "m.json"), X)
+    given = text[text.index("Not at their defaults") : text.index("parameters in force")]
+    assert re.findall(r"<td class=name><b>(\w+)</b>", given) == ["objective"]
+    assert "Attribute author" in text and "Attribute arboost_cli" not in text
+    assert "<summary>10 more features</summary>" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [(11554.4, 4, "11,554"), (123456.7, 5, "123,457"), (1234.56, 5, "1,234.6"), (0.83125, 4, "0.8313"),
+     (1e-7, 4, "1e-07"), (-99999.6, 4, "-100,000"), (1e20, 4, "1e+20"), (7.0, 4, "7")],
+)  # fmt: skip
+def test_numbers_for_readers(value, digits, shown):
+    assert words(value, digits) == shown

@@ -200,9 +200,48 @@ def test_categories_become_columns():
     trace = arboost.trace(X, [0, 5, 1, 0], {"min_child_weight": 0}, 1)
     assert trace.feature_names == ["size", "colour = bunder (lue)", "colour = red"]
     assert trace.to_dict()["X"] == [[1, 0, 1], [2, 1, 0], [3, None, None], [4, 0, 1]]
-    assert [feature["category"] for feature in trace.to_dict()["features"]] == [False, True, True]
+    assert [feature["category"] for feature in trace.to_dict()["features"]] == [
+        [], ["colour", "b<[lue]"], ["colour", "red"]
+    ]  # fmt: skip
     assert trace.to_dict()["features"][2]["values"] == {"0.0": "no", "1.0": "yes"}
     assert "colour != red" in trace.text()
+
+
+def test_a_matrix_brings_its_weights_and_groups():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(12, 2)), rng.integers(0, 3, 12)
+    weight = rng.uniform(1, 3, 12)
+    params = {"min_child_weight": 0, "max_depth": 3, "tree_method": "exact"}
+    data = arboost.DMatrix(X, y, weight=weight)
+    trace = arboost.trace(data, None, params)
+    assert trace.booster.save_raw() == arboost.train(params, data, 3).save_raw()
+    np.testing.assert_allclose(trace.rounds[0].trees[0].h, weight, rtol=1e-6)
+    assert trace.to_dict()["group"] is None and trace.run.params["starts_at_mean"]
+
+    ranked = arboost.DMatrix(X, y, group=[5, 7], weight=[1, 2])
+    trace = arboost.trace(ranked, None, {**params, "objective": "rank:ndcg"})
+    assert trace.to_dict()["group"] == [1] * 5 + [2] * 7
+    assert trace.booster.save_raw() == arboost.train({**params, "objective": "rank:ndcg"}, ranked, 3).save_raw()
+
+
+def test_weights_and_groups_outlive_categories():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame({"size": [1, 2, 3, 4], "colour": pandas.Categorical(["red", "blue", None, "red"])})
+    data = arboost.DMatrix(X, [0, 2, 1, 0], group=[2, 2], weight=[1, 3], enable_categorical=True)
+    trace = arboost.trace(data, None, {"objective": "rank:pairwise"}, 1)
+    assert trace.to_dict()["group"] == [1, 1, 2, 2]
+    g = trace.rounds[0].trees[0].g
+    assert abs(g[2]) > 2 * abs(g[0]) > 0
+
+
+def test_a_matrix_that_cannot_be_traced_is_refused():
+    data = arboost.DMatrix(SMALL, [0, 1, 0, 1])
+    with pytest.raises(XGBoostError, match="leave out y"):
+        arboost.trace(data, [0, 1, 0, 1])
+    with pytest.raises(XGBoostError, match="base_margin"):
+        arboost.trace(arboost.DMatrix(SMALL, [0, 1, 0, 1], base_margin=[0, 0, 1, 1]))
+    with pytest.raises(XGBoostError, match="label for every row, and got none"):
+        arboost.trace(SMALL)
 
 
 def test_unknown_parameters_are_warned_of_once():

@@ -80,6 +80,42 @@ def test_a_residual_is_called_so_only_where_it_is_one(params, is_plain):
     assert ("-gradient" in trace.text()) is not is_plain
 
 
+def test_the_start_is_explained():
+    X, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 0, 0, 1, 1, 2])
+    logistic = arboost.trace(X, y > 0, {"objective": "binary:logistic"}, 1)
+    assert "Initial prediction: 0.375 (the mean of the labels)." in logistic.text()
+    classes = {"objective": "multi:softprob", "num_class": 3}
+    told = arboost.trace(X, y, classes, 1, class_names=["cheap", "fair", "dear"]).text()
+    assert "Initial prediction: 0.625, 0.25, 0.125 (the share of each class)." in told
+    assert "Class dear" in told and "Output" not in told
+    assert "(estimated from the labels)" in arboost.trace(X, y, {"objective": "reg:absoluteerror"}, 1).text()
+    assert "(given)" in arboost.trace(X, y, {"base_score": 0.875}, 1).text()
+
+
+def test_a_narrow_terminal_cuts_no_number(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 5)), rng.normal(size=12)
+    names = [f"a long name of column {k}" for k in range(5)]
+    trace = arboost.trace(X, y, {"max_depth": 1}, 1, feature_names=names)
+    trace.show()
+    shown = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    numbers = [*(-g for g in trace.rounds[0].trees[0].g), *X.astype(np.float32)[:, 4]]
+    for words in (*names, *map(text.number, numbers)):
+        assert words in shown
+
+
+def test_categories_are_one_column_of_the_rows():
+    pandas = pytest.importorskip("pandas")
+    colour = pandas.Categorical(["red", "blue", None, "red"])
+    X = pandas.DataFrame({"colour": colour, "size": [1, 2, 3, 4]})
+    trace = arboost.trace(X, [0, 5, 1, 0], {"min_child_weight": 0}, 1)
+    rows = [line.split() for line in trace.text().splitlines()]
+    assert ["row", "colour", "size", "label", "prediction", "residual", "h"] in rows
+    assert [row[1] for row in rows if len(row) == 7 and row[0] in "1234"] == ["red", "blue", "?", "red"]
+
+
 def test_show_prints_with_and_without_rich(capsys, monkeypatch):
     trace = arboost.trace.example("dosage")
     trace.show()

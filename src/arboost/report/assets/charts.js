@@ -21,8 +21,12 @@ function pathOf(frame, xs, ys, step) {
   return text;
 }
 
+// Lines to compare with end where the chart does: an svg in an svg shows nothing outside its own box.
 function drawRefs(frame, chart) {
-  for (const ref of chart.refs || []) frame.inner.append(svg("path", { class: "ref", d: pathOf(frame, ref.x, ref.y) }));
+  const x = frame.x.range[0] - 1, y = frame.room.top - 1, width = frame.x.range[1] + 1 - x, height = CHART_HEIGHT - frame.room.bottom + 1 - y;
+  const box = svg("svg", { class: "refs", x, y, width, height, viewBox: `${x} ${y} ${width} ${height}` });
+  for (const ref of chart.refs || []) box.append(svg("path", { class: "ref", d: pathOf(frame, ref.x, ref.y) }));
+  frame.inner.append(box);
 }
 
 function drawLine(chart) {

@@ -55,7 +55,7 @@ function viewTrees(holder) {
     const set = setOf(node);
     if (!set) return `< ${show(tree().value[node], 6)}`;
     const all = `in {${set.join(", ")}}`;
-    return all.length <= 19 ? all : `in {${short(set[0], 9)}, +${set.length - 1}}`;
+    return all.length <= 17 ? all : `in {${short(set[0], 7)}, +${set.length - 1}}`;
   }
   const yesSide = (node) => (setOf(node) ? 1 : 0);
 
@@ -96,7 +96,7 @@ function viewTrees(holder) {
     const strength = leaf ? Math.round(10 + 46 * Math.min(1, Math.abs(weightOf(node)) / scale)) : 0;
     const paint = leaf ? `color-mix(in oklab, ${weightOf(node) >= 0 ? "var(--up)" : "var(--down)"} ${strength}%, var(--card))` : null;
     group.append(svg("rect", { class: "box", x: x - NODE.width / 2, y, width: NODE.width, height: NODE.height, rx: leaf ? 23 : 9, style: paint ? { fill: paint } : {} }));
-    group.append(svg("text", { class: "name", x, y: y + 20 }, leaf ? leafWords(node) : short(nameOf(node), 16)));
+    group.append(svg("text", { class: "name", x, y: y + 20 }, leaf ? leafWords(node) : short(nameOf(node), 14)));
     group.append(svg("text", { class: "cond", x, y: y + 36 }, leaf ? `cover ${show(tree().cover[node], 3)}` : testWords(node)));
     if (!leaf && !state.open.has(node)) {
       group.append(svg("g", { class: "fold", "data-fold": node, onclick: (event) => { event.stopPropagation(); state.open.add(node); draw(); } },

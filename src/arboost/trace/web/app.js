@@ -140,13 +140,13 @@ class App {
   }
 
   draw() {
-    const scene = this.scene(), { step, run, tree } = scene;
+    const scene = this.scene(), { step, run, tree, data } = scene;
     this.drawStepper(scene);
     this.drawSliders();
     const story = (this.picked !== null ? STORIES.picked : STORIES[step.kind])(scene);
     $("caption").textContent = story.caption;
     $("story").innerHTML = story.html;
-    const target = run.params.n_outputs > 1 && tree ? `, output ${tree.target}` : "";
+    const target = run.params.n_outputs > 1 && tree ? `, ${data.outputs[tree.target]}` : "";
     $("kicker").textContent = step.kind === "start" ? "Before the first round" : step.kind === "end" ? "The end" : `Round ${step.round + 1} of ${run.rounds.length}${target}`;
     const isWhole = step.kind === "start" || step.kind === "end";
     $("tree-title").textContent = isWhole ? "The model: a start, and a tree a round" : `Tree of round ${step.round + 1}${target}`;

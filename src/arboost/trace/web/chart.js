@@ -2,6 +2,7 @@
 
 const MAX_PANELS = 6;
 const MAX_POINTS = 60;
+const HIGHEST = 38; // where the largest gain is drawn: its number has room below the feature's name
 
 const scale = (from, to, low, high) => (x) => low + ((x - from) / (to - from || 1)) * (high - low);
 
@@ -18,11 +19,11 @@ function drawGains(element, scene, node, shown, onPick) {
   if (order.length > 3) order.sort((a, b) => bestOf(byFeature[b]) - bestOf(byFeature[a])); // the best in sight
   order.length = Math.min(order.length, MAX_PANELS);
   const perRow = Math.max(1, Math.min(order.length, Math.floor(element.clientWidth / 215)));
-  const width = Math.floor(element.clientWidth / perRow) - 8, height = 182;
+  const width = Math.floor(element.clientWidth / perRow) - 8, height = 194;
   const gains = node.candidates.map((c) => c.gain);
   const top = Math.max(...gains, 0), bottom = Math.min(...gains, 0), gamma = run.params.gamma;
   const ceiling = gamma > top && gamma <= 1.8 * top ? gamma : top;
-  const y = scale(bottom, ceiling || 1, height - 58, 26);
+  const y = scale(bottom, ceiling || 1, height - 58, HIGHEST);
   element.replaceChildren();
   for (const f of order) {
     const panel = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "gains", role: "group" });
@@ -55,10 +56,10 @@ function gainPanel(panel, { data, tree }, node, f, candidates, shown, box, onPic
 }
 
 function gammaLine(panel, box) {
-  const at = box.inside ? box.y(box.gamma) : 24;
+  const at = box.inside ? box.y(box.gamma) : HIGHEST - 2;
   const group = svg("g", { class: "gamma" }, panel);
   svg("line", { x1: 4, x2: box.width - 4, y1: at, y2: at }, group);
-  const text = svg("text", { x: box.width - 6, y: box.inside && at < 34 ? at + 11 : at - 4, "text-anchor": "end" }, group);
+  const text = svg("text", { x: box.width - 6, y: box.inside && at < HIGHEST + 8 ? at + 11 : at - 4, "text-anchor": "end" }, group);
   text.textContent = `γ ${fmt(box.gamma)}${box.inside ? "" : " ↑"}`;
 }
 

@@ -30,12 +30,29 @@ function valueName(data, feature, x) {
   return esc(names[key] ?? fmt(x));
 }
 
+// The columns of a table of rows: those that stand for the categories of one feature are one.
+function columnsOf(data) {
+  const found = new Map();
+  data.features.forEach((f, i) => {
+    const name = f.category.length ? f.category[0] : f.name;
+    found.set(name, [...(found.get(name) ?? []), i]);
+  });
+  return [...found];
+}
+
+function cellOf(data, places, row) {
+  const first = data.features[places[0]];
+  if (!first.category.length || row[places[0]] === null) return valueName(data, places[0], row[places[0]]);
+  const place = places.find((i) => row[i]);
+  return place === undefined ? valueName(data, places[0], null) : esc(data.features[place].category[1]);
+}
+
 // Which question a candidate asks; beyond all values it only tells missing from present.
 function questionText(data, c) {
   const name = data.features[c.feature].name;
   if (c.n_missing && c.default_left && c.n_left === c.n_missing) return `${name} is missing`;
   if (c.n_missing && !c.default_left && c.n_right === c.n_missing) return `${name} is present`;
-  if (data.features[c.feature].category) return name.replace(" = ", " ≠ "); // 0/1: those below 0.5 are of other categories
+  if (data.features[c.feature].category.length) return name.replace(" = ", " ≠ "); // 0/1: those below 0.5 are of other categories
   return `${name} < ${fmt(c.threshold)}`;
 }
 
@@ -48,14 +65,17 @@ function shortQuestion(data, c, n) {
 // "residual" where -g is label less prediction; else its honest name.
 const LOG_ODDS = ["binary:logistic", "reg:logistic"];
 
+const isClasses = (run) => run.params.objective.startsWith("multi:");
+
 function words(run) {
   const objective = run.params.objective;
   const plain = run.params.plain_residuals, isLogistic = LOG_ODDS.includes(objective) && plain;
+  const isSoftmax = objective === "multi:softprob" && plain;
   return {
     residual: plain ? "residual" : "−gradient",
     residuals: plain ? "residuals" : "gradients, negated",
-    h: run.params.unit_hessians ? "rows" : isLogistic ? "Σ p(1−p)" : "Σ h",
-    hRow: isLogistic ? "p(1−p)" : "hessian",
+    h: run.params.unit_hessians ? "rows" : isLogistic ? "Σ p(1−p)" : isSoftmax ? "Σ 2p(1−p)" : "Σ h",
+    hRow: isLogistic ? "p(1−p)" : isSoftmax ? "2p(1−p)" : "hessian",
     logOdds: LOG_ODDS.includes(objective),
     simple: run.params.reg_alpha === 0 && run.params.max_delta_step === 0,
   };

@@ -12,7 +12,8 @@ const nodeName = (node) => (node.id === 0 ? "the root" : `node ${node.id}`);
 const STORIES = {
   start({ data, run }) {
     const how = run.params.given_base_score ? "It was given as base_score."
-      : run.params.objective === "reg:squarederror" ? `It is the mean of ${esc(data.target)}.` : "It was estimated from the labels.";
+      : !run.params.starts_at_mean ? "It was estimated from the labels."
+      : isClasses(run) ? "It is the share of each class among the rows." : `It is the mean of ${esc(data.target)}.`;
     const w = words(run), first = run.prediction[0];
     const each = first.map((p) => num(p, "big")).join(" ");
     const odds = w.logOdds ? equation("log odds", "ln " + frac("p", "1 − p"), `<b>${num(run.margin[0][0])}</b>`) : "";
@@ -22,16 +23,18 @@ const STORIES = {
   residuals({ data, run, tree, step }) {
     const w = words(run), r = 0;
     const before = ofTarget(marginsBefore(run, step.round).prediction[r], tree.target);
-    const output = run.params.n_outputs > 1 ? ` for output ${tree.target}` : "";
+    const output = run.params.n_outputs > 1 ? ` for ${data.outputs[tree.target]}` : "";
     const isPlain = w.residual === "residual";
-    const p = w.logOdds ? "p" : "prediction";
+    const p = w.logOdds || isClasses(run) ? "p" : "prediction";
+    const label = isClasses(run) ? "label" : esc(data.target);
+    const what = isClasses(run) ? " A label is 1 for the rows of the class and 0 for all others." : "";
     const row = isPlain
-      ? equation("residual", `${esc(data.target)} − ${p}`, `${num(labelOf(data, run, r, tree.target))} − ${num(before)}`, `<b>${num(minus(tree.g[r]))}</b>`)
+      ? equation("residual", `${label} − ${p}`, `${num(labelOf(data, run, r, tree.target))} − ${num(before)}`, `<b>${num(minus(tree.g[r]))}</b>`)
       : equation("−gradient", `<b>${num(minus(tree.g[r]))}</b>`);
     const h = run.params.unit_hessians
       ? "<p>Every hessian is 1 here, so a sum of hessians counts rows.</p>"
-      : equation(`${w.hRow}`, `<b>${num(tree.h[r])}</b>`);
-    return { caption: `How wrong is each row${output}?`, html: `<p>The new tree is fitted to what is still missing. For row 1:</p>${row}${h}` };
+      : equation("hessian", ...(w.hRow === "hessian" ? [] : [w.hRow]), `<b>${num(tree.h[r])}</b>`);
+    return { caption: `How wrong is each row${output}?`, html: `<p>The new tree is fitted to what is still missing.${what} For row 1:</p>${row}${h}` };
   },
 
   search(scene) {
@@ -155,8 +158,9 @@ function rowsTable(scene) {
   const w = words(run), before = marginsBefore(run, step.round), target = tree ? tree.target : 0;
   const isAfter = step.kind === "update" || step.kind === "end";
   const columns = [["row", (r) => r + 1, "id"]];
-  const features = data.features.map((f, i) => [esc(f.name), (r) => valueName(data, i, data.X[r][i]), candidate && candidate.feature === i ? "asked" : ""]);
+  const features = columnsOf(data).map(([name, places]) => [esc(name), (r) => cellOf(data, places, data.X[r]), candidate && places.includes(candidate.feature) ? "asked" : ""]);
   const isWide = features.length > 3; // then they come last, so that residuals are in sight
+  if (data.group) columns.push(["group", (r) => data.group[r], "id"]);
   if (!isWide) columns.push(...features);
   columns.push([esc(data.target), (r) => num(ofTarget(data.y[r], target)), "label"]);
   if (w.logOdds) columns.push(["log odds", (r) => num(before.margin[r][target]), "margin"]);

@@ -53,7 +53,6 @@ class TreeView {
       return;
     }
     if (this.key !== scene.key) this.build(scene);
-    this.centre(active);
     for (const node of tree.nodes) {
       const state = states.get(node.id) ?? "hidden";
       const group = this.nodes.get(node.id);
@@ -69,6 +68,7 @@ class TreeView {
       const edge = this.edges.get(node.id);
       if (edge) edge.setAttribute("class", `edge ${sideOf(tree.nodes, node.id)} ${state}`);
     }
+    this.centre(active); // last: it asks for the layout, and what had no class by then would fade from black
   }
 
   // The whole model: the start, and what every round adds; a small tree leads to its round.
