@@ -20,9 +20,9 @@ HARMLESS = {
     ("_find_next", "_find_next"): "a key that is too large already saves an atomic maximum, and no more",
 }
 # between them they launch every kernel in which threads meet, with every kind of arguments
-GROWN = ("regression", "no missing values", "absolute error", "quantiles with weights", "ranking", "ranking by hits",
+GROWN = ("regression", "absolute error", "quantiles with weights", "ranking", "ranking by hits",
          "ranking by draws", "rows", "columns of nodes", "an outlier", "wide codes", "monotone leaves",
-         "sets of categories", "small sets", "leaves of categories", "smoothed and monotone",
+         "sets of categories", "leaves of categories", "smoothed and monotone",
          "rows in leaves, by weight", "rows in leaves, planes", "drawn, of many rows")  # fmt: skip
 SCORED = ("binary", "sets")
 
