@@ -40,6 +40,7 @@ __all__ = ["BoostedClassifier", "BoostedRegressor"]
 
 _TREND_OBJECTIVES = ("reg:squarederror", "binary:logistic")
 _FEW_ROWS = 20  # that nothing is set aside of
+_FLAG_ROWS = 1000  # that tell which columns are flags
 _RACE_SHARE = 0.6  # of the time limit that auditions and their winner may take, where more is to be trained
 _MOST_KINDS = 3  # of members
 _CLEARLY = 2.0  # standard errors that a kind must be worse by to be none of the members: different ones err differently
@@ -158,7 +159,7 @@ class _Boosted(BaseEstimator):
         has_trend = is_numeric and is_simple
         n_outputs = self._task.get("num_class") or (1 if data.info.label.ndim == 1 else data.info.label.shape[1])  # type: ignore[union-attr]
         is_classes = self._task["objective"] != "reg:squarederror"
-        return Facts(data.num_row(), data.num_col(), n_outputs, most, is_classes, has_trend)
+        return Facts(data.num_row(), data.num_col(), n_outputs, most, is_classes, has_trend, _has_flags(data))
 
     def _recipes(self, data: DMatrix) -> tuple[list[Recipe], dict[str, Any], Effort]:
         """The contenders, what must be given up to stay within the memory limit, and the effort."""
@@ -196,7 +197,8 @@ class _Boosted(BaseEstimator):
             if trend is not None:
                 train, valid = _with_margin(train, trend), None if valid is None else _with_margin(valid, trend)
             parts.append(Part(train, valid, trend))
-        return Contender(recipe.name, {**params, **recipe.params}, parts)
+        eta = params["eta"] * recipe.step
+        return Contender(recipe.name, {**params, "eta": eta, **recipe.params}, parts)
 
     def _refit(self, data: DMatrix, winner: Contender, effort: Effort) -> None:
         """The winner once more on all rows, for the rounds found; if time runs out before, the winner itself stays."""
@@ -460,6 +462,14 @@ class BoostedClassifier(ClassifierMixin, _Boosted):
         schema.check_temperature(state)
         self.classes_ = schema.read_labels(state.get("classes"), n_outputs, f"{schema.PATH}.classes")
         self.temperature_ = float(state["temperature"])
+
+
+def _has_flags(data: DMatrix) -> bool:
+    """Whether most columns are flags: no more than two values are seen in the first rows."""
+    _, values = next(data.chunks(_FLAG_ROWS))
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+    is_flag = (np.isnan(values) | (values == low) | (values == high)).all(axis=0)
+    return bool(is_flag.mean() > 0.5)
 
 
 def _with_margin(data: DMatrix, trend: Trend) -> DMatrix:

@@ -24,12 +24,14 @@ _VECTORS = {
 _WIDE = {"colsample_bytree": 0.5, "colsample_bynode": 0.5, "grow_policy": "lossguide", "max_leaves": 64, "max_depth": 0}
 _NO_CATEGORIES = {"max_cat_to_onehot": 1, "permutation_count": 1}  # which trees with vectors cannot part
 _MOST_SUMS = 2000  # columns times sums: of more, those of a whole level take too much memory and time
+_LEAST_OF_FLAGS = 0.3  # hessian of a child: a flag that few rows have may be all that tells a rare class
+_SHALLOW, _SHALLOW_STEP = {"max_depth": 3}, 2.0  # with the others' steps they would be behind in a race by rounds
 _LINEAR = {"linear_leaves": True, "max_depth": 5}
 _CLASS_BINS = 64  # of a column: more cost time and tell classes apart no better, where rows are few; numbers need them
 _MORE_ROWS = 0.7  # rounds grow with this power of the rows
-_MOST_FINE_ROUNDS = (
-    1200  # of a winner that is trained again: finer steps gain least, and cost most, where rounds are many
-)
+# Rounds of a winner that is trained again, times how much finer its steps are: they gain least, and cost most, where
+# rounds are many.
+_MOST_FINE_ROUNDS = 1200
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Facts:
     most_categories: int  # of a column; 0: there are no categorical columns
     is_classes: bool  # what the label is
     has_trend: bool  # whether a linear trend may be started from
+    has_flags: bool = False  # whether most columns have two values
 
 
 class Effort(NamedTuple):
@@ -54,9 +57,7 @@ class Effort(NamedTuple):
     refits: bool
     members: int
     folds: int  # of auditions
-    finer: (
-        int  # after auditions, steps are so much smaller, and rounds and a round's trees, where several, so many more
-    )
+    finer: int  # steps are so much smaller after auditions; rounds, and trees of a round if several, so many more
 
 
 EFFORTS = {
@@ -74,6 +75,7 @@ class Recipe(NamedTuple):
     name: str
     params: dict[str, Any]
     trend: bool = False
+    step: float = 1.0  # times the learning rate of all
 
 
 def learning_rate(effort: Effort, n_rows: int) -> float:
@@ -116,6 +118,8 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
         shared |= statistics
     if facts.is_classes and facts.n_rows < _MANY_ROWS:
         shared["max_bin"] = _CLASS_BINS
+    if facts.has_flags and facts.is_classes and facts.n_outputs == 1:
+        shared["min_child_weight"] = _LEAST_OF_FLAGS
     symmetric = {**shared, "grow_policy": "symmetric", "max_depth": 6, "reg_lambda": 3.0}
     leaf_wise = {**shared, **_LEAF_WISE, "reg_lambda": 5.0, "colsample_bynode": 0.8}
     deep = Recipe("deep symmetric trees", {**symmetric, "max_depth": 8})
@@ -139,6 +143,7 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
     else:
         forest = {**shared, **_FOREST}
         if facts.is_classes:
+            found.append(Recipe("shallow symmetric trees", {**symmetric, **_SHALLOW}, step=_SHALLOW_STEP))
             found.append(Recipe("small forests", forest))
             if not facts.most_categories:
                 found.append(Recipe("trees of random splits", {**shared, **_RANDOM_SPLITS}))

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -291,6 +292,20 @@ def test_vectors_of_classes_take_categories_and_keep_every_bit(tmp_path):
     again = BoostedClassifier()
     again.load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(again.predict_proba(frame), found[0])
+
+
+def test_flags_may_be_split_off_with_few_rows():
+    """A flag that few rows have may be all that tells a rare class: their hessians add up to little."""
+    rng = np.random.default_rng(0)
+    flags = (rng.random((400, 6)) < 0.1).astype(np.float32)
+    flags[rng.random(flags.shape) < 0.1] = np.nan
+    table = np.hstack([flags, rng.normal(size=(400, 4)).astype(np.float32)])
+    y = rng.integers(0, 2, 400)
+    for data, expected in ((table, 0.3), (table[:, 4:], 1.0), (scipy.sparse.csr_matrix(flags > 0), 0.3)):
+        model = BoostedClassifier(quality=1, n_jobs=1).fit(data, y)
+        config = json.loads(model.members_[0].save_config())
+        least = config["learner"]["gradient_booster"]["tree_train_param"]["min_child_weight"]
+        assert float(least) == pytest.approx(expected)
 
 
 def test_steps_after_auditions_are_finer():
