@@ -426,7 +426,7 @@ class Booster:
             self._feature_names, self._feature_types = data.feature_names, data.feature_types
         if learner.categories is None and not learner.model.n_rounds and data.categories is not None:
             learner.categories = data.categories.stored()
-        fitting = self._aligned_columns(data)
+        fitting = self._aligned_columns(data, n_features=0 if training else learner.n_columns)
         if fitting is not data and data.raw is None:
             raise XGBoostError(
                 f"The {type(data).__name__} has other codes of categories, or another order of columns, than the model "
@@ -436,13 +436,14 @@ class Booster:
 
     def _aligned(self, data: DMatrix, validate: bool = True) -> DMatrix:
         """The data in the columns that the trees see; refuses other names unless `validate` is false."""
-        return self._learner.encoded(self._aligned_columns(data, validate))
+        return self._learner.encoded(self._aligned_columns(data, validate, self._learner.n_columns))
 
-    def _aligned_columns(self, data: DMatrix, validate: bool = True) -> DMatrix:
+    def _aligned_columns(self, data: DMatrix, validate: bool = True, n_features: int = 0) -> DMatrix:
         """The data in the model's columns and codes; refuses other names unless `validate` is false."""
         if validate and data.num_row() > 0:
             self._check_names(data.feature_names, data.is_frame)
-        return data.aligned(self._feature_names if validate else None, self._learner.categories, self._unseen())
+        names = self._feature_names if validate else None
+        return data.aligned(names, self._learner.categories, self._unseen(), n_features)
 
     def _aligned_raw(self, raw: RawData, validate: bool) -> RawData:
         """The same for data without a matrix, which needs no names unless it is a frame."""

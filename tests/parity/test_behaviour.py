@@ -338,3 +338,39 @@ def test_one_dimension_for_several_features(models):
             model.inplace_predict(X[0])
     with pytest.raises(ValueError, match="Reshape your data"):
         arboost.XGBRegressor(n_estimators=1).fit(X, Y).predict(X[0])
+
+
+# ---- sparse data that lacks the last features ----
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"booster": "dart"}, {"booster": "gblinear"}, {"tree_method": "exact"}], ids=str
+)
+def test_sparse_data_may_lack_the_last_features(params, tmp_path):
+    """No row of a libsvm file may have an entry of them: predictions and scores are those of the whole table."""
+    whole = scipy.sparse.random(200, 10, 0.5, format="csr", random_state=0, dtype=np.float32)
+    y = np.random.default_rng(0).integers(0, 2, 200)
+    part = whole[:, :8]
+    wide = scipy.sparse.csr_matrix((part.data, part.indices, part.indptr), (200, 10))
+    lines = (
+        " ".join([str(label), *(f"{i}:{v!r}" for i, v in zip(row.indices.tolist(), row.data.tolist(), strict=True))])
+        for label, row in zip(y, part, strict=True)
+    )
+    (tmp_path / "part.txt").write_text("\n".join(lines))
+    for library in (xgboost, arboost):
+        matrices = [
+            library.DMatrix(part, y),
+            library.DMatrix(f"{tmp_path}/part.txt?format=libsvm"),
+            library.DMatrix(wide, y),
+        ]
+        scores = {}
+        booster = library.train(
+            {"objective": "binary:logistic", "verbosity": 0, **params}, library.DMatrix(whole, y), 3,
+            evals=[(data, name) for data, name in zip(matrices, "abc", strict=True)], evals_result=scores, verbose_eval=False,
+        )  # fmt: skip
+        assert scores["a"] == scores["b"] == scores["c"]
+        for data in matrices[:2]:
+            np.testing.assert_array_equal(booster.predict(data), booster.predict(matrices[2]))
+            assert data.num_col() == 8
+        with pytest.raises(library.core.XGBoostError):
+            library.train(params, matrices[0], 1, xgb_model=booster)

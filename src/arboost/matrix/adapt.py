@@ -17,7 +17,7 @@ import scipy.sparse
 from arboost.kernels.ops import binning, counting
 from arboost.matrix.categories import Categories
 from arboost.matrix.lent import plain_view
-from arboost.matrix.sparse import read_sparse
+from arboost.matrix.sparse import CSR, read_sparse
 from arboost.runtime import settings
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
@@ -277,6 +277,10 @@ class SparseData(RawData):
 
     def take(self, rows: np.ndarray) -> "SparseData":
         return SparseData(self._matrix()[rows], float(self.missing))
+
+    def widened(self, n_features: int) -> "SparseData":
+        """The same entries in a table of more features."""
+        return SparseData(CSR((self.n_rows, n_features), self.row_ptr, self.indices, self.values))
 
     def key_range(self, ctx: Context) -> np.ndarray:
         """Smallest and largest sort key of every feature, (2, n_features) uint32; crossed where it has none."""

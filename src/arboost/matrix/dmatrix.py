@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from arboost.matrix import files, saved
-from arboost.matrix.adapt import RawData, adapt
+from arboost.matrix.adapt import RawData, SparseData, adapt
 from arboost.matrix.agreement import agree
 from arboost.matrix.align import align, find_order
 from arboost.matrix.categories import Categories, recode
@@ -315,7 +315,9 @@ class DMatrix:
         """
         return agree(ctx, self.info, self._categories, None if self._bins is None else self._bins.cuts, training)
 
-    def aligned(self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing") -> "DMatrix":
+    def aligned(
+        self, names: Sequence[str] | None, categories: Categories | None, unseen: str = "missing", n_features: int = 0
+    ) -> "DMatrix":
         """This data with the columns and codes of a model; itself where it has them already.
 
         Parameters
@@ -326,21 +328,30 @@ class DMatrix:
             The model's categories. Data that has none is taken to have the model's codes.
         unseen
             What becomes of categories that the model does not know: "missing" or "error".
+        n_features
+            How many features the model has. A sparse table without names may lack the last ones: nobody tells it of
+            features that no row has an entry of, as in a libsvm file.
         """
-        kept, key = self._aligned, (names, self.feature_names, unseen)
+        kept, key = self._aligned, (names, self.feature_names, unseen, n_features)
         if kept is None or kept[0] is not categories or kept[1] != key:
-            kept = self._aligned = (categories, key, self._align(names, categories, unseen))
+            kept = self._aligned = (categories, key, self._align(names, categories, unseen, n_features))
         twin = kept[2]
         if twin is None:
             return self
         twin.info = self.info if twin._order is None else self.info.select(twin._order)
+        if twin.raw is not None and twin.raw.n_features > self.num_col():
+            twin.info = self.info.widened(twin.raw.n_features)
         return twin
 
-    def _align(self, names: Sequence[str] | None, categories: Categories | None, unseen: str) -> "DMatrix | None":
+    def _align(
+        self, names: Sequence[str] | None, categories: Categories | None, unseen: str, n_features: int
+    ) -> "DMatrix | None":
         """The data in other columns or codes, None if it has them already."""
         order = find_order(self.feature_names, names) if self.is_frame else None
-        source = self._bins if self.raw is None else self.raw
-        changed = align(source, order, self.categories, categories, unseen, names or self.feature_names)
+        source = wider = self._bins if self.raw is None else self.raw
+        if isinstance(source, SparseData) and self.feature_names is None and source.n_features < n_features:
+            wider = source.widened(n_features)
+        changed = align(wider, order, self.categories, categories, unseen, names or self.feature_names)
         if changed is source:
             return None
         twin = DMatrix.__new__(DMatrix)

@@ -164,6 +164,12 @@ class MetaInfo:
             info.feature_weights = self.feature_weights[np.asarray(order)]
         return info
 
+    def widened(self, n_features: int) -> "MetaInfo":
+        """The same with more features, of which nothing is told; the arrays of the rows are shared."""
+        info = copy.copy(self)
+        info.n_features, info._feature_names, info._feature_types, info.feature_weights = n_features, None, None, None
+        return info
+
     @property
     def feature_names(self) -> list[str] | None:
         return None if self._feature_names is None else list(self._feature_names)
