@@ -364,10 +364,10 @@ def test_sparse_data_may_lack_the_last_features(params, tmp_path):
             library.DMatrix(wide, y),
         ]
         scores = {}
-        booster = library.train(
-            {"objective": "binary:logistic", "verbosity": 0, **params}, library.DMatrix(whole, y), 3,
-            evals=[(data, name) for data, name in zip(matrices, "abc", strict=True)], evals_result=scores, verbose_eval=False,
-        )  # fmt: skip
+        evals = list(zip(matrices, "abc", strict=True))
+        own = {"objective": "binary:logistic", "verbosity": 0, **params}
+        options = {"evals": evals, "evals_result": scores, "verbose_eval": False}
+        booster = library.train(own, library.DMatrix(whole, y), 3, **options)
         assert scores["a"] == scores["b"] == scores["c"]
         for data in matrices[:2]:
             np.testing.assert_array_equal(booster.predict(data), booster.predict(matrices[2]))
