@@ -779,6 +779,7 @@ class XGBRanker(XGBModel):
         """The last metric on a data frame `X` with a column `qid`; without one all rows are of one query."""
         booster = self.get_booster()
         X, qid = fitting.split_qid(X)
+        fitting.check_width(self, X)
         rows = Rows(X, y, qid=np.zeros(len(y), np.int64) if qid is None else qid)
         data = self._create_dmatrix(None, rows, None, keep_values=True)
         own = fitting.split_metrics(self.eval_metric)[1]
