@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin  # type: ignore[import-untyped]
 from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
 
@@ -19,6 +18,7 @@ from arboost._sklearn_fit import Rows
 from arboost.booster import Booster
 from arboost.ensemble import saved, schema
 from arboost.ensemble.audition import Clock, Contender, Part, Race, is_better
+from arboost.ensemble.base import class_probabilities
 from arboost.ensemble.heldout import fit_temperature, interval_width, residual_sample
 from arboost.ensemble.recipes import (
     QUALITIES,
@@ -66,12 +66,7 @@ class _Boosted(BaseEstimator):
         fitting.keep(self, locals())
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.no_validation = True  # the matrices check, and take more than scikit-learn's own check would
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.categorical = True
-        return tags
+        return fitting.tell_input(super().__sklearn_tags__(), categorical=True)
 
     def __sklearn_is_fitted__(self) -> bool:
         return bool(getattr(self, "members_", None))
@@ -273,17 +268,7 @@ class _Boosted(BaseEstimator):
         """(n, n_outputs) float64: the mean of the members' margins."""
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit or load_model.")
-        shape: tuple = getattr(X, "shape", ())
-        if len(shape) == 2 and shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                "input."
-            )
-        if len(shape) == 1:
-            raise ValueError(
-                f"Expected 2D array, got 1D array of {shape[0]} values instead. Reshape your data: X.reshape(-1, 1) "
-                "if it has one feature, X.reshape(1, -1) if it is one row."
-            )
+        fitting.check_width(self, X)
         data = DMatrix(X, missing=self.missing, nthread=self.n_jobs, enable_categorical=True)
         total = np.zeros(1)
         for booster, trend in zip(self.members_, self.trends_, strict=True):
@@ -439,10 +424,7 @@ class BoostedClassifier(ClassifierMixin, _Boosted):
         margin = self._margin(X) / self.temperature_
         if len(self.classes_) == 1:
             return np.ones((len(margin), 1))
-        if margin.shape[1] > 1:
-            return scipy.special.softmax(margin, axis=1)
-        positive = scipy.special.expit(margin[:, 0])
-        return np.column_stack([1.0 - positive, positive])
+        return class_probabilities(margin if margin.shape[1] > 1 else margin[:, 0])
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of every row."""
