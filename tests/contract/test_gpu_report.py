@@ -84,6 +84,8 @@ tests/device/test_a.py::test_one[halves-1] PASSED                  [ 10%]
 tests/device/test_a.py::test_one[two words] FAILED                 [ 20%]
 tests/device/test_a.py::test_two SKIPPED (one of the host)         [ 30%]
 FAILED tests/device/test_a.py::test_one[two words] - AssertionError: bytes
+tests/device/test_a.py::test_one[halves-1]
+  /a/file.py:7: DeprecationWarning: it warned
 tests/device/test_a.py::test_three """
     wanted = {"test_one[halves-1]": "same", "test_one[two words]": "failed", "test_two": "skipped",
               "test_three": "did not end"}  # fmt: skip

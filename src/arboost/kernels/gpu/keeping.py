@@ -79,18 +79,19 @@ def _capabilities() -> set[tuple]:
 
 def _file_name(dispatcher: Any, arguments: tuple, cc: tuple) -> str:
     function = dispatcher.py_func
-    closure = [_told(cell.cell_contents) for cell in function.__closure__ or ()]
     options = sorted((name, repr(value)) for name, value in dispatcher.targetoptions.items())
     what = (_sources(), cc, function.__module__, function.__qualname__, options,
-            describe((function.__code__, *closure, *arguments)))  # fmt: skip
+            describe((_told(function), *arguments)))  # fmt: skip
     short = f"gpu.{function.__module__.rpartition('.')[2]}.{function.__name__}"
     return f"{short}-{hashlib.sha256(repr(what).encode()).hexdigest()[:32]}.kernel"
 
 
 def _told(value: Any) -> Any:
-    """What describes a value that a kernel was made with: of a part its code."""
+    """What describes a value that a kernel was made with: of a part its code, and what that was made with."""
     function = getattr(value, "py_func", value)
-    return getattr(function, "__code__", function)
+    if not hasattr(function, "__code__"):
+        return value
+    return function.__code__, *(_told(cell.cell_contents) for cell in function.__closure__ or ())
 
 
 @functools.cache
