@@ -225,12 +225,8 @@ class DeviceEngine:
         used = (g, h, self._values, self._hist, self._lists, self._allowed)
         launch = slot.launches.get((id(g), id(h)))
         if launch is None or any(a is not b for a, b in zip(used, launch[0], strict=True)):
-            device, many = self.device, self.n_rows >= grow.MANY_ROWS
-            kernel, n_blocks = (
-                (grow.grow_tree_of_many, device.n_blocks) if many else (grow.grow_tree, device.n_processors)
-            )
-            launch = used, device.prepare(
-                kernel, n_blocks, *self._page, g, h, self._values, self._rows, n_sampled,
+            launch = used, self.device.prepare(
+                grow.grow_tree, self.device.n_processors, *self._page, g, h, self._values, self._rows, n_sampled,
                 slot.nodes, self._lists, self._moved, slot.state, self._hist, self._best, self._allowed, slot.reg,
                 slot.found, max_depth, slot.table, slot.weights, eta, self._n_failed,
                 *slot.arguments, self._chosen,

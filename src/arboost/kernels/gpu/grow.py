@@ -222,11 +222,9 @@ def _grow_tree(
     _write_table(nodes, wide, state, bounds, sets, reg, eta, table, weights)
 
 
-# Half the registers let two blocks work on a processor at a time. That hides waits for memory, which pays where rows
-# are many; else blocks mostly wait for each other, and each is slower for what it keeps in memory.
-MANY_ROWS = 4_000_000
+# One block of a whole tree works on a processor, with all its registers: two of half as many hide waits for memory no
+# better than rows that are asked for ahead, and keep in memory what one has in registers.
 grow = gpu_kernel(_grow, max_registers=64, shared_memory_carveout=100)
-grow_tree = gpu_kernel(_grow_tree, max_registers=128, shared_memory_carveout=100)
-grow_tree_of_many = gpu_kernel(_grow_tree, max_registers=64, shared_memory_carveout=100)
+grow_tree = gpu_kernel(_grow_tree, shared_memory_carveout=100)
 add_weights = gpu_kernel(partition.add_weights)
 find_leaves = gpu_kernel(partition.find_leaves)

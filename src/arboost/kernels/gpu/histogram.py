@@ -16,6 +16,7 @@ HALVES, QUARTERS, DIRECT = 2, 4, 0  # `parts`: how many sums a slot has
 LOW_BITS = 20
 QUARTER_BITS = 2 * LOW_BITS  # of a gradient, that two parts can hold
 _LOW = (1 << LOW_BITS) - 1
+AHEAD = 4  # rows that a thread has asked memory for before it adds up the first: they lie anywhere, and that takes long
 
 
 @gpu_part
@@ -50,34 +51,65 @@ def split_value(planes, shift, r):
 
 
 @gpu_part
+def _slot_of(codes, q, first):
+    """Where the q-th code of a word is summed. Unsigned: an index that could be below zero is looked at once more."""
+    return uint32(uint32(first + q * STRIDE) + ((codes >> uint32(8 * q)) & uint32(255)))
+
+
+@gpu_part
+def _add_half(codes, v, first, sums):
+    """Add a row to shared memory by the four codes of a word, from slot `first` on."""
+    g, h = int32(v >> 32), int32(v & 0xFFFFFFFF)
+    for q in range(4):
+        slot = _slot_of(codes, q, first)
+        cuda.atomic.add(sums, slot, g)
+        cuda.atomic.add(sums, uint32(slot + uint32(SLOTS // HALVES)), h)
+
+
+@gpu_part
 def _add_halves(bins, word, planes, rows, side, ordered, start, stop, step, first, sums):
-    """Add the codes of one word of the rows start, start + step, ... to shared memory from slot `first` on."""
-    for j in range(start, stop, step):
-        r = j if ordered else rows[side, j]
-        codes, v = bins[r, word], planes[0, r]
-        g, h = int32(v >> 32), int32(v & 0xFFFFFFFF)
-        for q in range(4):
-            slot = first + int32(q * STRIDE) + int32((codes >> uint32(8 * q)) & uint32(255))
-            cuda.atomic.add(sums, slot, g)
-            cuda.atomic.add(sums, slot + int32(SLOTS // HALVES), h)
+    """Add the codes of one word of the rows start, start + step, ... to shared memory from slot `first` on.
+
+    No condition stands between a row and its neighbours: loads would wait behind it.
+    """
+    ids, codes = cuda.local.array(AHEAD, uint32), cuda.local.array(AHEAD, uint32)
+    values = cuda.local.array(AHEAD, int64)
+    n_steps = (stop - start + step - 1) // step if start < stop else int32(0)
+    single = start + n_steps // AHEAD * AHEAD * step
+    for j in range(start, single, AHEAD * step):
+        for k in range(AHEAD):
+            ids[k] = _row_at(rows, side, ordered, j + k * step)
+        for k in range(AHEAD):
+            codes[k], values[k] = bins[ids[k], uint32(word)], planes[0, ids[k]]
+        for k in range(AHEAD):
+            _add_half(codes[k], values[k], first, sums)
+    for j in range(single, stop, step):
+        r = _row_at(rows, side, ordered, j)
+        _add_half(bins[r, uint32(word)], planes[0, r], first, sums)
+
+
+@gpu_part
+def _row_at(rows, side, ordered, j):
+    at = uint32(j)
+    return at if ordered else uint32(rows[side, at])
 
 
 @gpu_part
 def _add_quarters(bins, word, planes, shift, rows, side, ordered, start, stop, step, first, sums):
     """The same where gradient and hessian are cut in two parts each."""
-    size = int32(SLOTS // QUARTERS)
+    size = uint32(SLOTS // QUARTERS)
     for j in range(start, stop, step):
-        r = j if ordered else rows[side, j]
-        codes = bins[r, word]
+        r = _row_at(rows, side, ordered, j)
+        codes = bins[r, uint32(word)]
         g, h = split_value(planes, shift, r)
         low, high, h_low, h_high = int32(g & _LOW), int32(g >> LOW_BITS), int32(h & _LOW), int32(h >> LOW_BITS)
         for q in range(4):
-            slot = first + int32(q * STRIDE) + int32((codes >> uint32(8 * q)) & uint32(255))
+            slot = _slot_of(codes, q, first)
             cuda.atomic.add(sums, slot, low)
-            cuda.atomic.add(sums, slot + size, h_low)
-            cuda.atomic.add(sums, slot + 2 * size, high)
+            cuda.atomic.add(sums, uint32(slot + size), h_low)
+            cuda.atomic.add(sums, uint32(slot + uint32(2) * size), high)
             if h_high != 0:
-                cuda.atomic.add(sums, slot + 3 * size, h_high)
+                cuda.atomic.add(sums, uint32(slot + uint32(3) * size), h_high)
 
 
 @gpu_part

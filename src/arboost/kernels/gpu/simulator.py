@@ -23,7 +23,7 @@ from arboost.kernels.gpu.races import Watch, Watched
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 RUBBISH = 0x5A
-WARP_WAITS = ("syncwarp", "shfl_sync", "shfl_up_sync", "shfl_down_sync", "match_any_sync")
+WARP_WAITS = ("syncwarp", "shfl_sync", "shfl_up_sync", "shfl_down_sync", "match_any_sync", "ballot_sync")
 BLOCK_WAIT, GRID_WAIT = "syncthreads", "sync"
 WAITS = (*WARP_WAITS, BLOCK_WAIT, GRID_WAIT)
 
@@ -249,6 +249,8 @@ def _exchange(warp: list[_Lane], waits: list[Any]) -> None:
             raise SimulationError(f"some lanes alone exchange values: mask {args[0]:x}")
         if kind == "match_any_sync":
             lane.answer = sum(1 << other for other in range(WARP) if waits[other][2] == args[1])
+        elif kind == "ballot_sync":
+            lane.answer = sum(1 << other for other in range(WARP) if waits[other][2])
         elif args:
             _, value, other = args
             source = {"shfl_sync": int(other) % WARP, "shfl_up_sync": here - int(other)}.get(kind, here + int(other))
