@@ -27,7 +27,10 @@ _MOST_SUMS = 2000  # columns times sums: of more, those of a whole level take to
 _LEAST_OF_FLAGS = 0.3  # hessian of a child: a flag that few rows have may be all that tells a rare class
 _SHALLOW, _SHALLOW_STEP = {"max_depth": 3}, 2.0  # with the others' steps they would be behind in a race by rounds
 _LINEAR = {"linear_leaves": True, "max_depth": 5}
-_CLASS_BINS = 64  # of a column: more cost time and tell classes apart no better, where rows are few; numbers need them
+# Bins of a column: more cost time and tell classes apart no better, where rows are few; numbers need them. With fewer,
+# a column of mostly one value would have too few for all others.
+_CLASS_BINS, _CLASSES_BINS = 128, 64  # of two classes, of more
+_RARE_CLASSES = {"reg_lambda": 1.0, "min_child_weight": 0.1, "max_bin": 256}  # of many classes some have few rows
 _MORE_ROWS = 0.7  # rounds grow with this power of the rows
 # Rounds of a winner that is trained again, times how much finer its steps are: they gain least, and cost most, where
 # rounds are many.
@@ -117,7 +120,7 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
     if facts.most_categories > MANY_CATEGORIES:
         shared |= statistics
     if facts.is_classes and facts.n_rows < _MANY_ROWS:
-        shared["max_bin"] = _CLASS_BINS
+        shared["max_bin"] = _CLASS_BINS if facts.n_outputs == 1 else _CLASSES_BINS
     if facts.has_flags and facts.is_classes and facts.n_outputs == 1:
         shared["min_child_weight"] = _LEAST_OF_FLAGS
     symmetric = {**shared, "grow_policy": "symmetric", "max_depth": 6, "reg_lambda": 3.0}
@@ -127,7 +130,12 @@ def recipes(quality: int, facts: Facts) -> list[Recipe]:
     if quality == 1:
         return found
     if facts.n_outputs > 1:  # each is a tree a round, but for vectors: auditions of many kinds take too long
-        found = [deep] if quality == 3 else [deep, *found, Recipe("leaf-wise trees", leaf_wise)]
+        if facts.is_classes:
+            found = [Recipe("symmetric trees", symmetric | _RARE_CLASSES)]
+        if quality > 3:
+            found = [deep, *found, Recipe("leaf-wise trees", leaf_wise)]
+        elif not facts.is_classes:
+            found = [deep]
         if facts.is_classes:
             is_wide = facts.n_columns * min(facts.n_outputs, _SPLIT_OUTPUTS) > _MOST_SUMS
             coded = {**statistics, **_NO_CATEGORIES} if facts.most_categories else {}

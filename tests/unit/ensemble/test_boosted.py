@@ -264,10 +264,10 @@ def test_few_rows_are_all_held_out_once_and_the_rounds_are_raised():
 @pytest.mark.parametrize(
     ("facts", "names", "vectors"),
     [
-        (Facts(4000, 50, 7, 0, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
+        (Facts(4000, 50, 7, 0, True, False), ["trees with vectors of classes", "symmetric trees"], "symmetric"),
         (Facts(4000, 784, 10, 0, True, False), ["trees with vectors of classes"], "lossguide"),
         (Facts(4000, 50, 60, 0, True, False), ["trees with vectors of classes"], "symmetric"),
-        (Facts(4000, 50, 3, 9, True, False), ["trees with vectors of classes", "deep symmetric trees"], "symmetric"),
+        (Facts(4000, 50, 3, 9, True, False), ["trees with vectors of classes", "symmetric trees"], "symmetric"),
         (Facts(4000, 50, 3, 0, False, False), ["deep symmetric trees"], None),
     ],
 )
