@@ -20,7 +20,9 @@ _MIN_SCORE_DISTANCE = 0.01  # added to a distance of scores before it divides
 
 @scalar
 def falling_key(x):
-    """A uint64 in 32 bits that is smaller for a larger float32; -0 and 0 are one."""
+    """A uint64 in 32 bits that is smaller for a larger float32; -0 and 0 are one, every NaN is above all numbers."""
+    if x != x:  # which of the many NaN it is differs from processor to processor
+        return uint64(0)
     bits = bits_of(x + float32(0.0))
     return uint64(bits if bits >> uint32(31) else bits ^ uint32(0x7FFFFFFF))
 

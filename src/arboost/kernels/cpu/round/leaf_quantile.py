@@ -17,7 +17,9 @@ _ALL = 0xFFFFFFFF
 
 @scalar
 def key_of(x):
-    """A uint32 that orders as the float32 x; -0 and 0 are one."""
+    """A uint32 that orders as the float32 x; -0 and 0 are one, every NaN is above all numbers."""
+    if x != x:  # which of the many NaN it is differs from processor to processor
+        return uint32(_ALL)
     bits = bits_of(x + float32(0.0))
     return bits ^ (uint32(_ALL) if bits & uint32(_SIGN) else uint32(_SIGN))
 
