@@ -62,12 +62,16 @@ class Job:
         return [name for name in self.train.X.columns if str(self.train.X[name].dtype) == "category"]
 
     def inner(self) -> tuple[Part, Part]:
-        """Training rows without a tenth, and that tenth."""
+        """Training rows without a tenth, and that tenth; rows of a class that only the tenth has stay."""
         import numpy as np
 
         order = np.random.default_rng(1000 + self.seed).permutation(len(self.train.y))
         cut = max(1, int(VALIDATION * len(order)))
-        parts = [Part(self.train.X.iloc[rows], self.train.y[rows]) for rows in (order[cut:], order[:cut])]
+        kept, tenth = order[cut:], order[:cut]
+        if not self.is_regression:
+            is_known = np.isin(self.train.y[tenth], self.train.y[kept])
+            kept, tenth = np.append(kept, tenth[~is_known]), tenth[is_known]
+        parts = [Part(self.train.X.iloc[rows], self.train.y[rows]) for rows in (kept, tenth)]
         return parts[0], parts[1]
 
 
@@ -323,6 +327,51 @@ def summarise(results: list[dict[str, Any]], sets: list[str], models: list[str])
         print(f"  {model:42s}{statistics.fmean(ranks[model]):8.2f}{statistics.fmean(times[model]):11.2f}{single}")
 
 
+def report(results: list[dict[str, Any]], sets: list[str], models: list[str]) -> None:
+    """Markdown: ranks among single models and among all, then losses, seconds of fits and of predictions by set."""
+    for among in ([m for m in models if m in SINGLE], models):
+        _report_ranks(results, sets, among)
+    peers, ours = ([m for m in models if m.startswith("ours") == own] for own in (False, True))
+    for what in ("score", "fit_cpu_s", "predict_cpu_s"):
+        for group in ([*[m for m in ours if "Boosted" in m], *peers], [m for m in ours if "Boosted" not in m]):
+            print(f"\n| {what} | {' | '.join(group)} |\n|---|{'---:|' * len(group)}")
+            for name in sets:
+                best = min(_mean(results, name, m, what) for m in models)
+                cells = (_cell(results, name, m, what, best) for m in group)
+                print(f"| {name} | {' | '.join(cells)} |")
+
+
+def _report_ranks(results: list[dict[str, Any]], sets: list[str], models: list[str]) -> None:
+    found, ranks = {}, {}
+    for what in ("score", "fit_cpu_s", "predict_cpu_s"):
+        found[what] = {m: [_mean(results, s, m, what) for s in sets] for m in models}
+        by_set = [[found[what][m][i] for m in models] for i in range(len(sets))]
+        ranks[what] = {m: statistics.fmean(map(_rank, found[what][m], by_set)) for m in models}
+    print("\n| model | rank of the loss | rank of the fit's time | fits, s | predictions, s |")
+    print("|---|---:|---:|---:|---:|")
+    for m in sorted(models, key=lambda m: ranks["score"][m]):
+        fits, predictions = (sum(filter(math.isfinite, found[what][m])) for what in ("fit_cpu_s", "predict_cpu_s"))
+        print(f"| {m} | {ranks['score'][m]:.2f} | {ranks['fit_cpu_s'][m]:.2f} | {fits:.1f} | {predictions:.2f} |")
+
+
+def _mean(results: list[dict[str, Any]], name: str, model: str, what: str) -> float:
+    """Over the splits; infinite where one has no result."""
+    rows = [r for r in results if (r["set"], r["model"]) == (name, model)]
+    return statistics.fmean(r[what] for r in rows) if rows and all(what in r for r in rows) else math.inf
+
+
+def _cell(results: list[dict[str, Any]], name: str, model: str, what: str, best: float) -> str:
+    mean = _mean(results, name, model, what)
+    if not math.isfinite(mean):
+        return "-"
+    values = [r[what] for r in results if (r["set"], r["model"]) == (name, model)]
+    if what != "score":
+        return f"{mean:.2f}"
+    digits = 1 if mean >= 100 else 2 if mean >= 10 else 4
+    text = f"{mean:.{digits}f} ± {statistics.stdev(values) if len(values) > 1 else 0.0:.{digits}f}"
+    return f"**{text}**" if mean == best else text
+
+
 def _rank(value: float, values: list[float]) -> float:
     below, equal = sum(v < value for v in values), sum(v == value for v in values)
     return below + (equal + 1) / 2
@@ -338,6 +387,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--cap", type=float, default=600.0, help="most seconds of the processor for a fit and its use")
     parser.add_argument("--results", default="family.jsonl", help="where results are kept and looked for")
+    parser.add_argument("--report", action="store_true", help="of the results that there are; nothing is run")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -351,9 +401,15 @@ def main() -> None:
         raise SystemExit(f"cannot run: {reason}") from None
     sets = known if options.sets == "all" else options.sets.split(",")
     models = list(MODELS) if options.models == "all" else options.models.split(",")
-    for model in [m for m in models if importlib.util.find_spec(MODELS[m][0].split(".")[0]) is None]:
+    for model in [
+        m for m in models if not options.report and importlib.util.find_spec(MODELS[m][0].split(".")[0]) is None
+    ]:
         print(f"left out: {model} (not installed)")
         models.remove(model)
+    if options.report:
+        known = [json.loads(line) for line in Path(options.results).read_text().splitlines()]
+        report([r for r in known if r["rows"] == options.rows and r["seed"] < options.seeds], sets, models)
+        return
     summarise(run_all(options, sets, models), sets, models)
 
 
