@@ -126,7 +126,7 @@ def _check_refusal(d: Draw, error: Exception) -> None:
         | {d.params["objective"]}
     )
     words |= {str(value) for value in d.params.values() if isinstance(value, str)}
-    words |= {WORDS[name] for name in d.params if name in WORDS} | set(d.meta)
+    words |= {WORDS[name] for name in d.params if name in WORDS} | set(d.meta) | d.more_params.keys()
     words |= {WORDS["is_quantile"]} if d.is_quantile else set()
     named = [word for word in words if len(word) > 2 and word.lower() in message]
     assert named, f"refused without naming anything of the draw: {error}"

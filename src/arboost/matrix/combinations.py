@@ -20,6 +20,7 @@ MAX_COLUMNS = 14  # that are combined
 MAX_FOUND = 24
 MIN_CHI_SQUARE = 4.0  # of what is explained: a combination that knows nothing has 1 on average
 STRENGTH = 10.0
+_NOTHING = 2.0**-900  # of a residual: less could not be scaled, and equal labels leave none
 _MAX_TARGETS = 4
 
 Features = tuple[int, ...]
@@ -118,7 +119,10 @@ class _Search:
     def _score(self, features: Features) -> tuple[float, np.ndarray]:
         codes, n_codes = self._codes_of(features)
         residual = self._residual
-        scale = 2.0 ** (40 - int(np.frexp(np.abs(residual).max(initial=1e-300))[1]))
+        largest = np.abs(residual).max(initial=0.0)
+        if largest < _NOTHING:
+            return 0.0, residual
+        scale = 2.0 ** (40 - int(np.frexp(largest)[1]))
         whole = np.rint(residual * scale).astype(np.int64)
         sums = np.zeros((len(whole), 2, n_codes), np.int64)
         predicted = np.empty(whole.shape)

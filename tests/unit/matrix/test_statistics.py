@@ -91,6 +91,15 @@ def test_few_categories_stay_categories():
     assert make_statistics(Context(), data, 0, 30, 1) is None
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, -3e38])
+def test_equal_labels_leave_nothing_for_combinations(value):
+    """There is no scale for residuals that are all zero."""
+    codes = np.random.default_rng(0).integers(0, 6, (60, 3)).astype(np.float32)
+    data = xgb.DMatrix(codes, np.full(60, value), feature_types=["c"] * 3, enable_categorical=True)
+    model = xgb.train({"cat_strategy": "ordered_ts", "max_cat_combination": 3, "max_cat_to_onehot": 1}, data, 2)
+    np.testing.assert_allclose(model.predict(data), value, rtol=1e-6)
+
+
 def test_combinations_that_tell_more_than_their_parts_are_found():
     rng = np.random.default_rng(3)
     codes = rng.integers(0, 6, (4000, 4))
