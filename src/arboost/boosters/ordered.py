@@ -24,6 +24,7 @@ from arboost.predict.forest import Forest
 from arboost.runtime import rng
 from arboost.runtime.context import Context
 from arboost.runtime.errors import XGBoostError
+from arboost.tree.constraints import hold_monotone
 from arboost.tree.model import Tree
 
 
@@ -98,11 +99,15 @@ class OrderedTrainer(PermutedTrainer):
         tree = self._grower.grow(seen, sampled, tree_key).tree
         leaves = [self._leaves(tree, version) for version in self._versions]
         all_rows = (np.arange(self._n_rows, dtype=np.int32), np.array([0, self._n_rows]), np.array([self._n_rows]))
-        margin = np.ascontiguousarray(turn.margin[:, target])
-        weights = self._add(all_rows, leaves[drawn % len(leaves)], turn.g[target], turn.h[target], tree, margin)[0]
-        turn.margin[:, target] = margin
+        margin, own_leaves = np.ascontiguousarray(turn.margin[:, target]), leaves[drawn % len(leaves)]
+        weights = self._add(all_rows, own_leaves, turn.g[target], turn.h[target], tree, margin)[0]
         is_leaf = tree.left < 0
-        tree.threshold[is_leaf] = tree.base_weight[is_leaf] = weights[is_leaf]
+        tree.threshold[is_leaf] = weights[is_leaf]
+        if self._grower.monotone.any():  # splits were bounded, by other rows than these weights are of
+            hold_monotone(tree, self._grower.monotone)
+            margin = turn.margin[:, target] + tree.threshold[own_leaves]
+        turn.margin[:, target] = margin
+        tree.base_weight[is_leaf] = tree.threshold[is_leaf]
         for p, (support, (sg, sh)) in enumerate(zip(self._supports, gradients, strict=True)):
             segments = (support.rows, support.ptr, support.n_learn)
             self._add(segments, leaves[p % len(leaves)], sg[target], sh[target], tree, support.margin[target])

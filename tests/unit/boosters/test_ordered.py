@@ -146,3 +146,29 @@ def test_what_it_is_not_for_is_refused_by_name(params, words):
         xgb.train({"boosting_type": "ordered"} | params, xgb.DMatrix(X, y), 1)
     with pytest.raises(xgb.core.XGBoostError, match="not gradients"):
         xgb.train({"boosting_type": "ordered"}, xgb.DMatrix(X, y), 1, obj=lambda p, d: (p - d.get_label(), p * 0 + 1))
+
+
+@pytest.mark.parametrize("objective", ["count:poisson", "reg:squarederror"])
+@pytest.mark.parametrize(
+    "more", [{}, {"subsample": 0.3, "sampling_method": "gradient_based"}, {"grow_policy": "lossguide"}]
+)
+def test_leaves_of_all_rows_keep_monotone_constraints(objective, more):
+    """Splits are bounded on support models' gradients, and leaves get the weights of others."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 8, (60, 3)).astype(np.float32), rng.poisson(2, 60)
+        params = {"objective": objective, "boosting_type": "ordered", "permutation_count": 2, "eta": 0.5,
+                  "min_child_weight": 0.1, "monotone_constraints": "(-1,0,1)", **more}  # fmt: skip
+        data = xgb.DMatrix(X, y)
+        model = xgb.train(params, data, 5)
+        grid, margins = np.arange(8), {}
+        for f in (0, 2):
+            table = np.repeat(X, 8, axis=0)
+            table[:, f] = np.tile(grid, len(X))
+            margins[f] = model.predict(xgb.DMatrix(table), output_margin=True).reshape(len(X), 8)
+        assert np.diff(margins[0], axis=1).max() <= 1e-6
+        assert np.diff(margins[2], axis=1).min() >= -1e-6
+        cached = model.predict(data, output_margin=True)
+        np.testing.assert_array_equal(
+            cached, xgb.Booster(model_file=model.save_raw()).predict(data, output_margin=True)
+        )
