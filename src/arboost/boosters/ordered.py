@@ -99,7 +99,7 @@ class OrderedTrainer(PermutedTrainer):
         tree = self._grower.grow(seen, sampled, tree_key).tree
         leaves = [self._leaves(tree, version) for version in self._versions]
         all_rows = (np.arange(self._n_rows, dtype=np.int32), np.array([0, self._n_rows]), np.array([self._n_rows]))
-        margin, own_leaves = np.ascontiguousarray(turn.margin[:, target]), leaves[drawn % len(leaves)]
+        margin, own_leaves = turn.margin[:, target].copy(), leaves[drawn % len(leaves)]
         weights = self._add(all_rows, own_leaves, turn.g[target], turn.h[target], tree, margin)[0]
         is_leaf = tree.left < 0
         tree.threshold[is_leaf] = weights[is_leaf]
