@@ -350,7 +350,8 @@ def _check_loss(d: Draw) -> str:
     is_solved = p["objective"] in ("reg:absoluteerror", "reg:quantileerror")
     keeps_promise = is_solved and ("monotone_constraints" in p or p.get("tree_method") == "exact")
     fits_less = any(name in p or name in d.more_params for name in FIT_LESS)
-    if has_no_peer or overshoots or keeps_promise or fits_less:  # XGBoost does not hold the constraint there
+    drops = p["booster"] == "dart" and d.process_type == "update"  # XGBoost drops trees while it refreshes them
+    if has_no_peer or overshoots or keeps_promise or fits_less or drops:  # XGBoost does not hold the constraint there
         return "alone"
     is_random = any(name in p or name in d.more_params for name in RANDOM) or "rank:" in p["objective"]
     try:

@@ -90,6 +90,7 @@ def _add_halves(bins, word, planes, rows, side, ordered, start, stop, step, firs
 
 @gpu_part
 def _row_at(rows, side, ordered, j):
+    """`row_of` where side and order are known: a loop would read the node anew for every row."""
     at = uint32(j)
     return at if ordered else uint32(rows[side, at])
 
